@@ -136,18 +136,18 @@ async function compareLatency(everyMs) {
   return compare(rounds);
 }
 
-const mostPending = 100_000;
+const maxPending = 100_000;
 
 async function measureBacklog(perEvent) {
   const receivers = await startReceivers(0, perEvent);
-  const server = await startServer({ env: { WEBHOOK_MAX_PENDING: String(mostPending) } });
+  const server = await startServer({ env: { WEBHOOK_MAX_PENDING: String(maxPending) } });
   await server.signIn();
   await createWebhooks(server, receivers.blackHoles);
   let number = 0;
-  await publishMany(server, mostPending / perEvent, () => ({ ...data, number: (number += 1) }));
+  await publishMany(server, maxPending / perEvent, () => ({ ...data, number: (number += 1) }));
   const { body } = await server.ask('GET', '/metrics');
   const pending = Number(/^steward_webhook_deliveries_pending (\d+)/m.exec(body)?.[1]);
-  if (pending !== mostPending) throw new Error(`${pending} deliveries are pending`);
+  if (pending !== maxPending) throw new Error(`${pending} deliveries are pending`);
   const { peak } = server.memory();
   await server.kill();
   receivers.stop();
@@ -174,7 +174,7 @@ const rows = [
 for (const perEvent of [1, 100]) {
   const megabytes = await measureBacklog(perEvent);
   rows.push({
-    figure: `peak of resident memory, ${mostPending} pending, ${perEvent} to an event`,
+    figure: `peak of resident memory, ${maxPending} pending, ${perEvent} to an event`,
     required: 'under 300 MB',
     measured: `${megabytes.toFixed(0)} MB`,
     isMet: megabytes < 300,

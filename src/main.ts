@@ -1,4 +1,4 @@
 // The entry point of the server process.
-import { run } from './app/process.ts';
+import { runProcess } from './app/process.ts';
 
-await run();
+await runProcess();

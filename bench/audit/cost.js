@@ -7,7 +7,7 @@ import { startServer } from '../server.js';
 import { withClient } from '../storage/databases.js';
 import { processorMs, processorMsOfTree, parentOf } from './processor.js';
 
-const mostMore = 0.15;
+const maxMore = 0.15;
 /** The memory layout of a process makes it a few percent faster or slower for its whole life. */
 const starts = 3;
 /** With several writers, one transaction of PostgreSQL has several changes. */
@@ -83,9 +83,9 @@ function toRows(store, { name, writers, measured }) {
   const ratio = compare('with', 'withoutEntries');
   const row = {
     figure: `${store}, ${name}, writers: ${writers}, processor time: ${show('with')} to ${show('withoutEntries')}`,
-    required: `at most ${1 + mostMore}`,
+    required: `at most ${1 + maxMore}`,
     measured: ratio.toFixed(2),
-    isMet: ratio <= 1 + mostMore,
+    isMet: ratio <= 1 + maxMore,
   };
   if (measured[0].withoutToken === undefined) return [row];
   const figure = `  reading the token in the transaction: ${show('withoutEntries')} to ${show('withoutToken')}`;

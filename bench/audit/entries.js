@@ -8,14 +8,14 @@ import { Writers } from '../storage/writers.js';
 
 const dayMs = 86_400_000;
 const reads = 5;
-const mostPageMs = 500;
+const maxPageMs = 500;
 /** The database reads all entries before it. Filters lead to old entries faster. */
 const distantPage = { 'of all entries, after 90,000': 'start=90000' };
 const writers = 2;
 const lookEveryMs = 1_000;
 const leastMs = 10_000;
-const mostMs = 90_000;
-const mostSlowerMs = 50;
+const maxMs = 90_000;
+const maxSlowerMs = 50;
 
 export async function measureEntries({ databases, entries, report }) {
   const databaseUrl = await databases.create();
@@ -61,9 +61,9 @@ async function measurePages(databaseUrl, { from, to }, report) {
     report(`page ${name}: ${ms.toFixed(0)} ms, ${total} entries match`);
     rows.push({
       figure: `page of the audit trail ${name} (${total} entries match)`,
-      required: name in distantPage ? undefined : `at most ${mostPageMs} ms`,
+      required: name in distantPage ? undefined : `at most ${maxPageMs} ms`,
       measured: `${ms.toFixed(0)} ms`,
-      isMet: ms <= mostPageMs,
+      isMet: ms <= maxPageMs,
     });
   }
   await server.stop();
@@ -86,7 +86,7 @@ async function measureRemoval(databaseUrl, expired, report) {
     const writes = load.between(from, to);
     return { p50: writes.duration(0.5), p99: writes.duration(0.99), max: writes.duration(1), ms: to - from };
   }
-  const during = await write(async (ms) => ms >= mostMs || (await count()) === 0);
+  const during = await write(async (ms) => ms >= maxMs || (await count()) === 0);
   const left = await count();
   const seconds = (during.ms / 1000).toFixed(0);
   report(`removed within ${seconds} s; still there: ${left}`);
@@ -96,9 +96,9 @@ async function measureRemoval(databaseUrl, expired, report) {
   return [
     {
       figure: `p99 of writes beside the removal of entries: ${show('p99')}`,
-      required: `at most ${mostSlowerMs} ms`,
+      required: `at most ${maxSlowerMs} ms`,
       measured: `${difference('p99').toFixed(0)} ms`,
-      isMet: difference('p99') <= mostSlowerMs,
+      isMet: difference('p99') <= maxSlowerMs,
     },
     { figure: `p50: ${show('p50')}`, measured: `${difference('p50').toFixed(0)} ms` },
     { figure: `longest write: ${show('max')}`, measured: `${difference('max').toFixed(0)} ms` },

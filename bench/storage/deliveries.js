@@ -19,7 +19,7 @@ const leastOfBare = 0.6;
 
 // The publishers pause while this many deliveries are pending. Without a limit, each queue would spend another share of the machine on
 // accepting events, and the numbers of deliveries would not compare.
-const mostPending = 1_600;
+const maxPending = 1_600;
 
 const data = JSON.stringify({
   folderName: 'Planning',
@@ -87,7 +87,7 @@ async function measureOnce(queue, count, receivers, ms) {
   const pending = () => published * receiverCount - (receivers.received() - before);
   async function publish(index) {
     while (!isOver) {
-      if (pending() >= mostPending) await pause(2);
+      if (pending() >= maxPending) await pause(2);
       else {
         published += 1;
         await queue.publish(index);

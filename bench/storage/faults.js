@@ -15,9 +15,9 @@ const longMs = 15_000;
 const shortMs = 4_000;
 const recoverWithinMs = 30_000;
 
-const mostPauseMs = 2_000;
-const mostRecoveryMs = 3_000;
-const mostWaitMs = 10_000;
+const maxPauseMs = 2_000;
+const maxRecoveryMs = 3_000;
+const maxWaitMs = 10_000;
 
 /** The last of the three processes is the faulty one. */
 const faulty = 2;
@@ -128,21 +128,21 @@ function toRows(results, calm, longestWait) {
   return [
     ...results.map(({ name, pauseMs }) => ({
       figure: `longest pause of writes of the others, ${name} (without: ${seconds(calm)})`,
-      required: `at most ${mostPauseMs / 1000} s`,
+      required: `at most ${maxPauseMs / 1000} s`,
       measured: seconds(pauseMs),
-      isMet: pauseMs <= mostPauseMs,
+      isMet: pauseMs <= maxPauseMs,
     })),
     ...results.map(({ name, recoveryMs, boundsRecovery }) => ({
       figure: `time until the process accepts writes, ${name}`,
-      required: boundsRecovery ? `at most ${mostRecoveryMs / 1000} s` : undefined,
+      required: boundsRecovery ? `at most ${maxRecoveryMs / 1000} s` : undefined,
       measured: seconds(recoveryMs),
-      isMet: recoveryMs <= mostRecoveryMs,
+      isMet: recoveryMs <= maxRecoveryMs,
     })),
     {
       figure: 'longest wait for an answer, refusals included',
-      required: `at most ${mostWaitMs / 1000} s`,
+      required: `at most ${maxWaitMs / 1000} s`,
       measured: seconds(longestWait),
-      isMet: longestWait <= mostWaitMs,
+      isMet: longestWait <= maxWaitMs,
     },
   ];
 }

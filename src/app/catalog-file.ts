@@ -13,8 +13,7 @@ import {
 } from '../catalog/catalog.ts';
 import { fileServiceFields, folderFields } from '../catalog/fields.rest.ts';
 
-type CatalogFileResult =
-  { readonly catalog: InitialCatalog } | { readonly problems: readonly Problem[] };
+type CatalogFileResult = { readonly catalog: InitialCatalog } | { readonly problems: readonly Problem[] };
 
 const list = z.array(z.unknown(), 'must be an array').default([]);
 const fileSchema = z.strictObject(

@@ -12,7 +12,7 @@ const lingerMs = 500;
 type ProcessOptions = Pick<StartOptions, 'leaseMs'>;
 
 /** Resolves when the server listens. Ends the process if it cannot start. */
-export async function run(options: ProcessOptions = {}): Promise<void> {
+export async function runProcess(options: ProcessOptions = {}): Promise<void> {
   try {
     await start(options);
   } catch (error) {

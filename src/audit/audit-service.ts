@@ -13,8 +13,8 @@ import { type AuditEntry, mergeKeyOf, mergeWithinMs } from './entry.ts';
 
 const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;
-const mostWaiting = 1_000;
-const mostWaitingOfUser = 100;
+const maxWaiting = 1_000;
+const maxWaitingOfUser = 100;
 
 type AuditServiceOptions = {
   readonly store: Store;
@@ -112,7 +112,7 @@ export class AuditService {
   /** Without a limit for each user, one user could use up the places of all others. */
   #hasPlaceFor({ user }: AuditEntry): boolean {
     const ofUser = [...this.#waiting.values()].filter((other) => other.user === user).length;
-    return this.#waiting.size < mostWaiting && ofUser < mostWaitingOfUser;
+    return this.#waiting.size < maxWaiting && ofUser < maxWaitingOfUser;
   }
 
   async #storeWaiting(stopping: AbortSignal): Promise<void> {

@@ -1,9 +1,9 @@
 // The audit trail in memory: a limited number of entries. The user with the most entries loses the oldest one first, so no user can push
 // out the entries of others. Entries without a user are grouped by their operation.
-import { type AuditEntry, type AuditFilter, matchesFilter, mergeKeyOf, mergeWithinMs } from './entry.ts';
+import { type AuditEntry, type AuditFilter, matchesAuditFilter, mergeKeyOf, mergeWithinMs } from './entry.ts';
 import { freeze } from '../store/changes.ts';
 import type { AuditStore, AuditWrites } from './audit-store.ts';
-import { done, run } from '../store/memory/run.ts';
+import { done, runNow } from '../store/memory/run.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 
@@ -24,20 +24,20 @@ export class MemoryAudit {
 
   readonly port: AuditStore = {
     page: (filter, start, num) =>
-      run(() => {
+      runNow(() => {
         const entries = this.#find(filter);
         return { entries: entries.slice(start, start + num).map(freeze), total: entries.length };
       }),
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      yield await run(() => this.#find(filter).slice(start).map(freeze));
+      yield await runNow(() => this.#find(filter).slice(start).map(freeze));
     }.bind(this),
     add: (entry) =>
-      run(() => {
+      runNow(() => {
         if (!this.#has(entry.id)) this.add(entry);
       }),
-    count: (refusal) => run(() => this.#count(refusal)),
+    count: (refusal) => runNow(() => this.#count(refusal)),
     removeBefore: (at) =>
-      run(() => {
+      runNow(() => {
         for (const trail of [this.#successes, this.#others]) trail.removeBefore(at);
         this.#forgetRefusals(at);
       }),
@@ -95,7 +95,7 @@ export class MemoryAudit {
 
   #find(filter: AuditFilter): AuditEntry[] {
     return [...this.#successes.all(), ...this.#others.all()]
-      .filter(({ entry }) => matchesFilter(entry, filter))
+      .filter(({ entry }) => matchesAuditFilter(entry, filter))
       .sort((a, b) => b.entry.at - a.entry.at || b.number - a.number)
       .map(({ entry }) => entry);
   }

@@ -1,10 +1,10 @@
 // The audit trail in PostgreSQL. A success is inserted by the statement or transaction that makes the change.
-import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs, mostCounted } from './entry.ts';
+import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs, maxCountedEntries } from './entry.ts';
 import { groupBy } from '../lib/collections.ts';
 import type { AuditStore } from './audit-store.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
 import type { Database } from '../store/postgres/database.ts';
-import { deleteInPortions } from '../store/postgres/portions.ts';
+import { deleteInBatches } from '../store/postgres/batches.ts';
 
 const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
 
@@ -14,9 +14,9 @@ export function insertEntries(parameter: string, condition = ''): string {
 }
 
 /** How many entries one statement of an export reads. */
-const portion = 1_000;
+const batch = 1_000;
 /** How many refusals one statement counts. */
-const mostAtOnce = 500;
+const maxAtOnce = 500;
 
 type Row = AuditEntry & { readonly placed: number };
 
@@ -26,7 +26,7 @@ export class PostgresAudit implements AuditStore {
 
   constructor(database: Database) {
     this.#database = database;
-    this.#batcher = new Batcher({ run: (refusals) => this.#countAll(refusals), mostItems: mostAtOnce });
+    this.#batcher = new Batcher({ run: (refusals) => this.#countAll(refusals), maxItems: maxAtOnce });
   }
 
   async page(
@@ -38,7 +38,7 @@ export class PostgresAudit implements AuditStore {
     const [rows, [counted]] = await Promise.all([
       this.#select(where, start, num),
       this.#database.ask<{ count: number }>(
-        `select count(*) from (select from audit ${where.text} limit ${mostCounted}) counted`,
+        `select count(*) from (select from audit ${where.text} limit ${maxCountedEntries}) counted`,
         where.values,
       ),
     ]);
@@ -47,12 +47,12 @@ export class PostgresAudit implements AuditStore {
 
   async *read(filter: AuditFilter, start: number): AsyncIterable<readonly AuditEntry[]> {
     const where = await this.#whereOf(filter);
-    let rows = await this.#select(where, start, portion);
+    let rows = await this.#select(where, start, batch);
     while (rows.length > 0) {
       yield rows.map(toEntry);
       const last = rows.at(-1);
-      if (!last || rows.length < portion) return;
-      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, portion);
+      if (!last || rows.length < batch) return;
+      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, batch);
     }
   }
 
@@ -65,14 +65,14 @@ export class PostgresAudit implements AuditStore {
   }
 
   async removeBefore(at: number, stopping?: AbortSignal): Promise<void> {
-    await deleteInPortions(
+    await deleteInBatches(
       this.#database,
       `delete from audit where ctid = any(array(
          select ctid from audit where at < $1 order by at, placed limit $2 for update skip locked))`,
       [at],
       stopping,
     );
-    await deleteInPortions(
+    await deleteInBatches(
       this.#database,
       `delete from refusals where key = any(array(
          select key from refusals where at < $1 limit $2 for update skip locked))`,

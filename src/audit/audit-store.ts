@@ -2,13 +2,13 @@
 import type { AuditEntry, AuditFilter } from './entry.ts';
 
 export type AuditStore = {
-  /** Newest first, and how many match, at most `mostCounted`. */
+  /** Newest first, and how many match, at most `maxCounted`. */
   page: (
     filter: AuditFilter,
     start: number,
     num: number,
   ) => Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
-  /** All that match, newest first, in portions, so that entries that are added meanwhile move nothing. */
+  /** All that match, newest first, in batches, so that entries that are added meanwhile move nothing. */
   read: (filter: AuditFilter, start: number) => AsyncIterable<readonly AuditEntry[]>;
   /** Stores an entry that describes no change, unless one with its id is stored already. */
   add: (entry: AuditEntry) => Promise<void>;
@@ -17,7 +17,7 @@ export type AuditStore = {
    * entry that counts it.
    */
   count: (refusal: AuditEntry) => Promise<string>;
-  /** Deletes older entries, in portions. */
+  /** Deletes older entries, in batches. */
   removeBefore: (at: number, stopping?: AbortSignal) => Promise<void>;
 };
 

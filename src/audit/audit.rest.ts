@@ -8,7 +8,7 @@ import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
 import type { TitleOf } from './pages/titles.ts';
-import { type AuditEntry, type AuditFilter, auditOutcomes, mostCounted } from './entry.ts';
+import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from './entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 
@@ -36,7 +36,7 @@ const entryAnswer = answerObject('AuditEntry', 'An entry of the audit trail.', {
 
 const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
   entries: z.array(entryAnswer),
-  total: total.describe(`How many there are on all pages, at most ${formatNumber(mostCounted)}.`),
+  total: total.describe(`How many there are on all pages, at most ${formatNumber(maxCountedEntries)}.`),
 });
 
 const fields = {
@@ -48,7 +48,7 @@ const fields = {
     normalise: (path) => path.trim().split('/').filter(Boolean).join('/'),
   }),
   outcome: choice('The outcome.', auditOutcomes),
-  start: integer('How many of the newest entries to skip. Default: 0.', 0, mostCounted),
+  start: integer('How many of the newest entries to skip. Default: 0.', 0, maxCountedEntries),
   num: integer('How many to show. Default: 25, or with f=csv all, but at most 100,000.', 1, 100),
 };
 

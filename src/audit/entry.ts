@@ -39,7 +39,7 @@ export type AuditFilter = {
   readonly outcome?: AuditOutcome | undefined;
 };
 
-export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
+export function matchesAuditFilter(entry: AuditEntry, filter: AuditFilter): boolean {
   const { from = -Infinity, to = Infinity, user, operation, outcome } = filter;
   return (
     entry.at >= from &&
@@ -58,4 +58,4 @@ export function mergeKeyOf({ user, operation, code }: AuditEntry): string {
 export const mergeWithinMs = 60_000;
 
 /** How many matching entries are counted, paged through and exported. Reading more takes too long for a request. */
-export const mostCounted = 100_000;
+export const maxCountedEntries = 100_000;

@@ -6,7 +6,7 @@ const maxPerUserAndSubnet = 10;
 const maxPerSubnet = 100;
 const maxPerNetwork = 300;
 
-export type Attempt = { readonly username: string; readonly address: string; readonly at: number };
+export type SignInAttempt = { readonly username: string; readonly address: string; readonly at: number };
 
 /** The times of attempts, by counter. */
 export type SignInDump = Readonly<Record<string, readonly number[]>>;
@@ -16,7 +16,7 @@ export class SignInLimit {
   readonly #attempts = new Map<string, readonly number[]>();
 
   /** 0: the attempt may start. */
-  waitSeconds({ username, address, at }: Attempt): number {
+  waitSeconds({ username, address, at }: SignInAttempt): number {
     const waits = countersOf(username, address).map(({ key, max }) => {
       const oldest = this.#recent(key, at).at(-max);
       return oldest === undefined ? 0 : Math.ceil((oldest + windowMs - at) / 1000);
@@ -25,14 +25,14 @@ export class SignInLimit {
   }
 
   /** Without counting an attempt before its result is known, more attempts at once could fail than one after the other. */
-  start({ username, address, at }: Attempt): void {
+  start({ username, address, at }: SignInAttempt): void {
     for (const { key } of countersOf(username, address)) {
       this.#attempts.set(key, [...this.#recent(key, at), at]);
     }
   }
 
   /** Takes back the count of an attempt that did not fail. */
-  forget({ username, address, at }: Attempt): void {
+  forget({ username, address, at }: SignInAttempt): void {
     for (const { key } of countersOf(username, address)) {
       const times = [...(this.#attempts.get(key) ?? [])];
       const index = times.indexOf(at);

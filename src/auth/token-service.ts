@@ -10,7 +10,7 @@ import type { Tasks } from '../lib/tasks.ts';
 import { networkOf, subnetOf } from '../lib/address.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
 import { type Passwords, createPasswords, saltBytes } from './password.ts';
-import { type Attempt, SignInLimit } from './sign-in-limit.ts';
+import { type SignInAttempt, SignInLimit } from './sign-in-limit.ts';
 import {
   type Binding,
   type Token,
@@ -240,7 +240,7 @@ export class TokenService {
     });
   }
 
-  #requireAllowed(attempt: Attempt): void {
+  #requireAllowed(attempt: SignInAttempt): void {
     const retryAfterSeconds = this.#signInLimit.waitSeconds(attempt);
     if (retryAfterSeconds > 0)
       throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });

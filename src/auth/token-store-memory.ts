@@ -4,7 +4,7 @@ import type { Token } from './token.ts';
 import { freeze } from '../store/changes.ts';
 import type { TokenStore, TokenWrites } from './token-store.ts';
 import type { MemoryAudit } from '../audit/audit-store-memory.ts';
-import { done, run } from '../store/memory/run.ts';
+import { done, runNow } from '../store/memory/run.ts';
 
 export type TokenDump = {
   readonly list: readonly Token[];
@@ -24,19 +24,19 @@ export class MemoryTokens {
   }
 
   readonly port: TokenStore = {
-    find: (hash) => run(() => this.find(hash)),
-    findNow: (hash) => run(() => this.find(hash)),
-    issue: (token, max, entry) => run(() => this.#issue(token, max, entry)),
-    list: (username) => run(() => this.#list(username)),
+    find: (hash) => runNow(() => this.find(hash)),
+    findNow: (hash) => runNow(() => this.find(hash)),
+    issue: (token, max, entry) => runNow(() => this.#issue(token, max, entry)),
+    list: (username) => runNow(() => this.#list(username)),
     end: (hash, entry) =>
-      run(() => {
+      runNow(() => {
         if (entry && this.find(hash)) this.#audit.add(entry);
         this.#end(hash);
       }),
-    lastSignIn: (username) => run(() => this.#lastSignIns.get(username.toLowerCase())),
-    lastSignIns: () => run(() => new Map(this.#lastSignIns)),
+    lastSignIn: (username) => runNow(() => this.#lastSignIns.get(username.toLowerCase())),
+    lastSignIns: () => runNow(() => new Map(this.#lastSignIns)),
     removeExpired: (at) =>
-      run(() => {
+      runNow(() => {
         for (const { hash, expires } of this.#tokens.values()) if (expires <= at) this.#end(hash);
       }),
   };

@@ -6,13 +6,13 @@ import { freeze } from '../store/changes.ts';
 import type { TokenStore, TokenWrites } from './token-store.ts';
 import { insertEntries } from '../audit/audit-store-postgres.ts';
 import { type Client, type Database, query } from '../store/postgres/database.ts';
-import { deleteInPortions } from '../store/postgres/portions.ts';
+import { deleteInBatches } from '../store/postgres/batches.ts';
 
 /** How long other processes may still accept an ended token. */
 const freshForMs = 500;
 /** While the database is unavailable, a token stays valid that was valid this long before. */
 const keptDuringFailureMs = 60_000;
-const mostCached = 10_000;
+const maxCached = 10_000;
 
 export type TokenRow = {
   readonly hash: string;
@@ -142,7 +142,7 @@ export class PostgresTokens implements TokenStore {
   }
 
   async removeExpired(at: number, stopping?: AbortSignal): Promise<void> {
-    await deleteInPortions(
+    await deleteInBatches(
       this.#database,
       `delete from tokens where hash = any(array(
          select hash from tokens where expires <= $1 order by expires limit $2 for update skip locked))`,
@@ -217,7 +217,7 @@ export class PostgresTokens implements TokenStore {
     if (!found) return;
     this.#cache.set(hash, found);
     for (const oldest of this.#cache.keys()) {
-      if (this.#cache.size <= mostCached) break;
+      if (this.#cache.size <= maxCached) break;
       this.#cache.delete(oldest);
     }
   }

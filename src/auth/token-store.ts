@@ -23,7 +23,7 @@ export type TokenStore = {
   lastSignIn: (username: string) => Promise<number | undefined>;
   /** When each user signed in last, by name in lower case. */
   lastSignIns: () => Promise<ReadonlyMap<string, number>>;
-  /** Deletes the tokens that expire at `at` or earlier, in portions. */
+  /** Deletes the tokens that expire at `at` or earlier, in batches. */
   removeExpired: (at: number, stopping?: AbortSignal) => Promise<void>;
 };
 

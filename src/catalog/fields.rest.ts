@@ -5,7 +5,7 @@ import {
   choice,
   clearable,
   defaultTo,
-  further,
+  advanced,
   httpUrl,
   labelled,
   required,
@@ -58,9 +58,9 @@ export const createFields = {
   serviceName: required(fields.serviceName),
   type: required(fields.type),
   description: defaultTo(fields.description, ''),
-  capabilities: further(defaultTo(fields.capabilities, '')),
-  parentType: further(labelled('Extends', defaultTo(fields.parentType, ''))),
-  url: further(labelled('Address', fields.url)),
+  capabilities: advanced(defaultTo(fields.capabilities, '')),
+  parentType: advanced(labelled('Extends', defaultTo(fields.parentType, ''))),
+  url: advanced(labelled('Address', fields.url)),
   access: defaultTo(fields.access, 'public'),
 };
 

@@ -2,7 +2,7 @@
 import { RequestError } from '../lib/request-error.ts';
 import { escapeText } from '../soap/xml/escape.ts';
 import type { Send } from './remote.ts';
-import { type XmlElement, child, find, readXml } from './xml.ts';
+import { type AnswerElement, child, find, readAnswerXml } from './xml.ts';
 
 const soapNamespace = 'http://schemas.xmlsoap.org/soap/envelope/';
 const defaultNamespace = 'http://www.example.com/schemas/Product/10.0';
@@ -64,7 +64,7 @@ export class CatalogClient {
     return (list?.children ?? []).map(readDescription);
   }
 
-  async #call(operation: string, content = ''): Promise<XmlElement> {
+  async #call(operation: string, content = ''): Promise<AnswerElement> {
     const { status, body } = await this.#send(this.#address, {
       method: 'POST',
       headers: {
@@ -87,7 +87,7 @@ export class CatalogClient {
 
 function readWsdl(text: string): { namespace: string; ownAddress: string | undefined } | undefined {
   try {
-    const root = readXml(text);
+    const root = readAnswerXml(text);
     const namespace = root.name === 'definitions' ? root.attributes.targetNamespace : undefined;
     const port = find(root, 'port');
     return namespace
@@ -99,8 +99,8 @@ function readWsdl(text: string): { namespace: string; ownAddress: string | undef
 }
 
 /** The element of the answer. Throws the reason of a fault. */
-function readAnswer(text: string, operation: string): XmlElement {
-  const envelope = readXml(text);
+function readAnswer(text: string, operation: string): AnswerElement {
+  const envelope = readAnswerXml(text);
   const body = envelope.name === 'Envelope' ? child(envelope, 'Body') : undefined;
   if (!body) throw new RequestError('The answer is not a SOAP envelope.');
   const fault = child(body, 'Fault');
@@ -110,7 +110,7 @@ function readAnswer(text: string, operation: string): XmlElement {
   return answer;
 }
 
-function faultText(fault: XmlElement): string {
+function faultText(fault: AnswerElement): string {
   const reason = (find(fault, 'faultstring') ?? find(fault, 'Text'))?.text.trim() ?? '';
   const detail = child(fault, 'detail') ?? child(fault, 'Detail');
   const code = (detail && find(detail, 'Code'))?.text.trim() ?? '';
@@ -118,7 +118,7 @@ function faultText(fault: XmlElement): string {
   return `The server answered with a fault: ${reason}${advice}`;
 }
 
-function readDescription(element: XmlElement): ServiceDescription {
+function readDescription(element: AnswerElement): ServiceDescription {
   const textOf = (name: string) => child(element, name)?.text ?? '';
   return {
     name: textOf('Name'),

@@ -2,11 +2,11 @@
 import { XMLParser } from 'fast-xml-parser';
 import { RequestError } from '../lib/request-error.ts';
 
-export type XmlElement = {
+export type AnswerElement = {
   /** Without the prefix. */
   readonly name: string;
   readonly attributes: Readonly<Record<string, string>>;
-  readonly children: readonly XmlElement[];
+  readonly children: readonly AnswerElement[];
   readonly text: string;
 };
 
@@ -32,7 +32,7 @@ const parser = new XMLParser({
 });
 
 /** The root element. Throws for text that is no well-formed XML. */
-export function readXml(text: string): XmlElement {
+export function readAnswerXml(text: string): AnswerElement {
   // Entities of a document type could expand to any size.
   if (text.includes('<!DOCTYPE'))
     throw new RequestError('The answer has a document type, which is not read.');
@@ -51,12 +51,12 @@ function parse(text: string): Node[] {
   }
 }
 
-export function child({ children }: XmlElement, name: string): XmlElement | undefined {
+export function child({ children }: AnswerElement, name: string): AnswerElement | undefined {
   return children.find((element) => element.name === name);
 }
 
 /** The first element with this name, at any depth. */
-export function find(element: XmlElement, name: string): XmlElement | undefined {
+export function find(element: AnswerElement, name: string): AnswerElement | undefined {
   if (element.name === name) return element;
   for (const inner of element.children) {
     const found = find(inner, name);
@@ -65,7 +65,7 @@ export function find(element: XmlElement, name: string): XmlElement | undefined 
   return undefined;
 }
 
-function toElements(node: Node): XmlElement[] {
+function toElements(node: Node): AnswerElement[] {
   const name = Object.keys(node).find((key) => key !== attributesKey);
   if (name === undefined || name.startsWith('#')) return [];
   const content = node[name] as Node[];

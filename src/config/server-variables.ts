@@ -1,11 +1,11 @@
 // The variables of the server: addresses, catalog, sign-in, uploads, database, test control and logging.
 import * as z from 'zod';
 import { isPassword, passwordRule, usernames } from '../auth/user.ts';
-import { addressRanges, flag, integer, name, path } from './value-schemas.ts';
+import { addressRanges, flag, integerText, name, path } from './value-schemas.ts';
 
 export const addresses = {
   HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
-  PORT: integer(0, 65535)
+  PORT: integerText(0, 65535)
     .default(8080)
     .describe('The port that the server listens on. 0 selects any free port.'),
   PUBLIC_URL: z
@@ -61,10 +61,10 @@ export const catalog = {
     .describe(
       'A JSON file with the folders and services that the first start creates. Default: a built-in sample.',
     ),
-  MAX_SERVICES: integer(1, 1_000_000)
+  MAX_SERVICES: integerText(1, 1_000_000)
     .default(50_000)
     .describe('How many services the catalog may hold, and how many folders.'),
-  MAX_CATALOG_BYTES: integer(1, 1024 ** 3)
+  MAX_CATALOG_BYTES: integerText(1, 1024 ** 3)
     .default(32 * 1024 ** 2)
     .describe('How many bytes the texts of all folders and services may have together, as XML.'),
 };
@@ -82,10 +82,10 @@ export const access = {
     .describe(
       'The password of the first administrator. Required with STORE_URL. Default: a random password, printed at start.',
     ),
-  MAX_TOKENS_PER_USER: integer(1, 10_000)
+  MAX_TOKENS_PER_USER: integerText(1, 10_000)
     .default(100)
     .describe('How many valid tokens a user may have. A further sign-in ends the oldest.'),
-  AUDIT_DAYS: integer(1, 36_500)
+  AUDIT_DAYS: integerText(1, 36_500)
     .default(365)
     .describe('How many days the entries of the audit trail are kept.'),
   TRUSTED_PROXIES: addressRanges.describe(
@@ -94,10 +94,10 @@ export const access = {
 };
 
 export const rest = {
-  MAX_UPLOAD_BYTES: integer(1, 1024 ** 3)
+  MAX_UPLOAD_BYTES: integerText(1, 1024 ** 3)
     .default(10 * 1024 ** 2)
     .describe('The largest file of a form, in bytes.'),
-  MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4)
+  MAX_UPLOADS_TOTAL_BYTES: integerText(1, 1024 ** 4)
     .default(256 * 1024 ** 2)
     .describe('The largest size of all uploads together, in bytes.'),
   ERROR_STATUS: z
@@ -126,7 +126,7 @@ export const database = {
         'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
         'Default: the state is in memory and is lost when the process ends.',
     ),
-  STORE_PATIENCE_SECONDS: integer(0, 3600)
+  STORE_PATIENCE_SECONDS: integerText(0, 3600)
     .default(30)
     .describe('How long the start waits for a database that is unavailable or too slow. It logs each try.'),
   SECRET_KEY: secretKey.describe(

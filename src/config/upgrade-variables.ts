@@ -8,7 +8,7 @@ import {
   templateStepIds,
   templateSteps,
 } from '../upgrades/planning/step-ids.ts';
-import { integer, splitList } from './value-schemas.ts';
+import { integerText, splitList } from './value-schemas.ts';
 
 export const upgrades = {
   UPGRADE_EXECUTOR: z
@@ -17,15 +17,15 @@ export const upgrades = {
     .describe(
       'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see docs/operate/kubernetes.md).',
     ),
-  UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400)
+  UPGRADE_STEP_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),
-  REVERT_TIMEOUT_SECONDS: integer(1, 86_400)
+  REVERT_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(900)
     .describe(
       'How long a failed or cancelled patch may take to revert all of its workloads. Then the job ends, and resume continues.',
     ),
-  JOB_HISTORY: integer(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
+  JOB_HISTORY: integerText(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
 };
 
 export const kubernetes = {
@@ -40,13 +40,13 @@ export const kubernetes = {
     .describe(
       'kubernetes: the namespace of the workloads. Default: the namespace of the kubeconfig context, or of the pod.',
     ),
-  UPGRADE_PARALLELISM: integer(1, 100)
+  UPGRADE_PARALLELISM: integerText(1, 100)
     .default(1)
     .describe('kubernetes: how many workloads are updated at the same time.'),
-  ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400)
+  ROLLOUT_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(600)
     .describe('kubernetes: how long a rollout may make no progress before the job fails.'),
-  CLUSTER_PATIENCE_SECONDS: integer(1, 86_400)
+  CLUSTER_PATIENCE_SECONDS: integerText(1, 86_400)
     .default(300)
     .describe(
       'kubernetes: how long a step waits for an API server that is unavailable before the job fails.',
@@ -120,7 +120,7 @@ function readRegistryHosts(text: string, context: z.RefinementCtx): ReadonlySet<
 }
 
 export const simulation = {
-  UPGRADE_STEP_MS: integer(0, 600_000)
+  UPGRADE_STEP_MS: integerText(0, 600_000)
     .default(95)
     .describe('simulated: how long each step takes, in milliseconds.'),
   SIMULATED_FAILURES: z

@@ -18,7 +18,7 @@ export const flag = z
   .pipe(z.enum(['true', 'false'], 'must be true or false'))
   .transform((value) => value === 'true');
 
-export function integer(from: number, to: number) {
+export function integerText(from: number, to: number) {
   return z
     .string()
     .regex(/^[0-9]{1,15}$/, `must be an integer from ${from} to ${to}`)

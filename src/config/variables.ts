@@ -2,14 +2,14 @@
 import * as z from 'zod';
 import { access, addresses, catalog, database, logging, rest, testing } from './server-variables.ts';
 import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
-import { webhooks } from './webhook-variables.ts';
+import { webhookVariables } from './webhook-variables.ts';
 
 /** By title, in the order of .env.example, which is generated from these groups. */
 export const variableGroups = {
   'Addresses and paths': addresses,
   'SOAP catalog': catalog,
   'Sign-in and proxies': access,
-  Webhooks: webhooks,
+  Webhooks: webhookVariables,
   'Uploads and errors of the REST API': rest,
   Database: database,
   Upgrades: upgrades,
@@ -23,7 +23,7 @@ export const variables = z.object({
   ...addresses,
   ...catalog,
   ...access,
-  ...webhooks,
+  ...webhookVariables,
   ...rest,
   ...database,
   ...upgrades,

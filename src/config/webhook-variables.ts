@@ -1,9 +1,9 @@
 // The variables of webhooks.
 import * as z from 'zod';
 import { headerNameRule, isHeaderName } from '../webhooks/sending/headers.ts';
-import { addressRanges, integer } from './value-schemas.ts';
+import { addressRanges, integerText } from './value-schemas.ts';
 
-export const webhooks = {
+export const webhookVariables = {
   WEBHOOK_ALLOW_CIDRS: addressRanges.describe(
     'The loopback, private and other special addresses that webhooks may use: a comma-separated list of addresses or CIDR ranges. ' +
       'An IPv6 range that covers ::ffff:0:0/96, such as ::/0, also covers all of IPv4.',
@@ -23,28 +23,28 @@ export const webhooks = {
       'The name of a header with a second signature, for receivers that check the body alone: sha256= and the base64 of HMAC-SHA-256 over ' +
         'the body, with the current key. Default: no such header.',
     ),
-  WEBHOOK_CONCURRENCY: integer(1, 1000)
+  WEBHOOK_CONCURRENCY: integerText(1, 1000)
     .default(128)
     .describe('How many webhook requests one process sends at the same time.'),
-  WEBHOOK_HISTORY: integer(0, 10_000)
+  WEBHOOK_HISTORY: integerText(0, 10_000)
     .default(100)
     .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
-  WEBHOOK_RECOVERABLE: integer(0, 1_000_000)
+  WEBHOOK_RECOVERABLE: integerText(0, 1_000_000)
     .default(10_000)
     .describe(
       'How many failed, missed and discarded deliveries are kept for each webhook until they are redelivered. ' +
         'Without STORE_URL, at most 64 MiB of all webhooks together.',
     ),
-  WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
+  WEBHOOK_MAX_PENDING: integerText(1, 10_000_000)
     .default(100_000)
     .describe('How many deliveries may be pending before the server refuses to publish events.'),
-  WEBHOOK_MAX_PENDING_BYTES: integer(1, 1024 ** 4)
+  WEBHOOK_MAX_PENDING_BYTES: integerText(1, 1024 ** 4)
     .optional()
     .describe(
       'How many bytes the payloads of pending deliveries may have together before the server refuses to publish events. ' +
         'A payload counts once for each delivery. Default: 268435456 (256 MiB) with STORE_URL, else 67108864 (64 MiB).',
     ),
-  MAX_EVENT_IDS: integer(1, 1_000_000_000)
+  MAX_EVENT_IDS: integerText(1, 1_000_000_000)
     .default(100_000)
     .describe(
       'Without STORE_URL: how many ids of published events are remembered. Each is remembered for 24 hours; beyond this number, the ' +

@@ -1,7 +1,7 @@
 // A button that calls an operation: a form with hidden fields. With a confirmation where something is lost.
 import { html, type Html } from './html.ts';
 
-export type Action = {
+export type PageAction = {
   readonly action: string;
   readonly label: string;
   readonly formToken: string;
@@ -13,7 +13,7 @@ export type Action = {
   readonly isDisabled?: boolean;
 };
 
-type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
+type ConfirmedAction = PageAction & { readonly subject?: string; readonly warning: string };
 
 /** Two steps: the first one shows what is lost. */
 export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {
@@ -24,7 +24,7 @@ export function confirmedAction({ subject, warning, ...action }: ConfirmedAction
   </details>`;
 }
 
-export function actionButton(given: Action): Html {
+export function actionButton(given: PageAction): Html {
   const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
   const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';
   const hidden = { f: 'html', token: formToken, next, ...fields };

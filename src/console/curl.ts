@@ -18,8 +18,8 @@ export function postCommand(
   const hasFile = shown.some(([, field]) => field.control.kind === 'file');
   const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
   const body = parts.length > 0 ? parts : ["-d ''"];
-  const carrier = !needsToken(access) ? [] : ['-H "Authorization: Bearer $TOKEN"'];
-  return [['curl', ...carrier, `'${address}'`].join(' '), ...body].join(' \\\n  ');
+  const header = !needsToken(access) ? [] : ['-H "Authorization: Bearer $TOKEN"'];
+  return [['curl', ...header, `'${address}'`].join(' '), ...body].join(' \\\n  ');
 }
 
 const maxShownLength = 4096;

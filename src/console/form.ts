@@ -37,8 +37,8 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       suggestions: view.suggestions[name] ?? [],
       unchanged: view.unchanged?.[name],
     });
-  const isFurther = ([, field]: [string, unknown]) => (field as Field<unknown>).isFurther === true;
-  const further = fields.filter(isFurther);
+  const isAdvanced = ([, field]: [string, unknown]) => (field as Field<unknown>).isAdvanced === true;
+  const advanced = fields.filter(isAdvanced);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
@@ -46,8 +46,8 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
       ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
-      ${fields.filter((one) => !isFurther(one)).map(viewOf)}
-      ${further.length > 0 && furtherView(further.map(viewOf), further.some(isUsed(view)))}
+      ${fields.filter((one) => !isAdvanced(one)).map(viewOf)}
+      ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
         ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
@@ -55,7 +55,7 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
     </form>`;
 }
 
-function furtherView(fields: readonly Html[], isOpen: boolean): Html {
+function advancedView(fields: readonly Html[], isOpen: boolean): Html {
   return html`<details class="further" ${isOpen && 'open'}>
     <summary>More fields</summary>
     ${fields}

@@ -3,14 +3,14 @@ import { html, type Html } from './html.ts';
 import { formatAgo } from '../lib/format.ts';
 import type { Json } from '../lib/json.ts';
 
-const mostRows = 500;
-const mostColumns = 40;
+const maxRows = 500;
+const maxColumns = 40;
 
 /** A manifest of 10 MiB would become a page of 100 MiB. */
-const mostValues = 20_000;
+const maxValues = 20_000;
 
 export function renderJson(json: Json): Html {
-  const page = { left: mostValues };
+  const page = { left: maxValues };
   const view = valueView(json, page);
   return page.left > 0
     ? view
@@ -39,7 +39,7 @@ function recordView(record: JsonRecord, page: Page): Html {
   const entries = Object.entries(record);
   if (entries.length === 0) return html`<span class="none">nothing</span>`;
   return html`<dl class="record">
-      ${entries.slice(0, mostRows).map(
+      ${entries.slice(0, maxRows).map(
         ([name, value]) =>
           html`<div>
             <dt>${name}</dt>
@@ -51,12 +51,12 @@ function recordView(record: JsonRecord, page: Page): Html {
 }
 
 function restView(length: number): Html | false {
-  return length > mostRows && html`<p>… and ${length - mostRows} more.</p>`;
+  return length > maxRows && html`<p>… and ${length - maxRows} more.</p>`;
 }
 
 function listView(list: readonly Json[], page: Page): Html {
   if (list.length === 0) return html`<span class="none">none</span>`;
-  const shown = list.slice(0, mostRows);
+  const shown = list.slice(0, maxRows);
   const records = shown.filter(isRecord);
   const columns = records.length < shown.length ? undefined : columnsOf(records);
   if (!columns) {
@@ -90,7 +90,7 @@ function columnsOf(records: readonly JsonRecord[]): string[] | undefined {
   const columns = new Set<string>();
   for (const record of records) {
     for (const name of Object.keys(record)) columns.add(name);
-    if (columns.size > mostColumns) return undefined;
+    if (columns.size > maxColumns) return undefined;
   }
   return [...columns];
 }

@@ -1,7 +1,7 @@
 // The layout of every page: head, navigation, session, breadcrumb, notices, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
-import { type Action, actionButton } from './action.ts';
+import { type PageAction, actionButton } from './action.ts';
 import { html, type Html } from './html.ts';
 
 const securityHeaders = {
@@ -20,7 +20,7 @@ export function sendHtml(reply: FastifyReply, status: number, page: Html, header
     .send(page.markup);
 }
 
-export type Link = { readonly name: string; readonly href: string };
+export type PageLink = { readonly name: string; readonly href: string };
 
 export type AssetHrefs = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
@@ -37,10 +37,10 @@ export type Layout = {
   readonly session?: Session;
   readonly banner?: Banner | undefined;
   /** About the operation that has just redirected here. */
-  readonly notice?: { readonly text: string; readonly link?: Link | undefined } | undefined;
+  readonly notice?: { readonly text: string; readonly link?: PageLink | undefined } | undefined;
 };
 
-export type NavigationLink = Link & { readonly current: 'page' | 'true' | undefined };
+export type NavigationLink = PageLink & { readonly current: 'page' | 'true' | undefined };
 
 /** Without an address if the caller may not open it. */
 export type Crumb = { readonly name: string; readonly href?: string };
@@ -49,8 +49,8 @@ export type Crumb = { readonly name: string; readonly href?: string };
 export type Banner = {
   readonly title: string;
   readonly text: string;
-  readonly link?: Link | undefined;
-  readonly action?: Action | undefined;
+  readonly link?: PageLink | undefined;
+  readonly action?: PageAction | undefined;
 };
 
 export type Session = {

@@ -2,16 +2,16 @@
 import { postCommand, readCommand } from './curl.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
-import { type Action, actionButton } from './action.ts';
+import { type PageAction, actionButton } from './action.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
-import { type Layout, type Link, renderPage } from './layout.ts';
+import { type Layout, type PageLink, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../lib/json.ts';
 import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
-type ApiLink = Link & {
+type ApiLink = PageLink & {
   readonly code?: string;
   readonly isClosed?: boolean;
   readonly description?: string | undefined;
@@ -31,7 +31,7 @@ type ResourceView = {
   readonly hasCsv: boolean;
 };
 
-const mostLinks = 500;
+const maxLinks = 500;
 
 export function resourcePage(layout: Layout, shown: ResourceView): Html {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
@@ -63,8 +63,8 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
-  const rest = links.length - mostLinks;
-  const shown = links.slice(0, mostLinks);
+  const rest = links.length - maxLinks;
+  const shown = links.slice(0, maxLinks);
   return (
     links.length > 0 &&
     html`<section>
@@ -85,7 +85,7 @@ function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   </li> `;
 }
 
-function commandView(commands: readonly string[], links: readonly Link[], answer: AnswerSchema): Html {
+function commandView(commands: readonly string[], links: readonly PageLink[], answer: AnswerSchema): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
@@ -106,11 +106,11 @@ type OperationView = FormView & {
   readonly result?: {
     readonly json: Json;
     readonly text: string;
-    readonly link: Link | undefined;
+    readonly link: PageLink | undefined;
     readonly shownOnce: Outcome['shownOnce'];
-    readonly nextStep: Action | undefined;
+    readonly nextStep: PageAction | undefined;
   };
-  readonly parent: Link;
+  readonly parent: PageLink;
 };
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
@@ -193,7 +193,7 @@ export function signInPage(layout: Layout, view: SignInView): Html {
 }
 
 /** `links` lead on from the page. */
-export function errorPage(layout: Layout, error: ProblemList, links: readonly Link[]): Html {
+export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Html {
   return renderPage(
     layout,
     html`${renderProblems(error)}

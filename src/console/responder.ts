@@ -11,11 +11,11 @@ import { type RestRequest, ownPath } from '../rest/request.ts';
 import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../rest/resource.ts';
 import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
-import type { Action } from './action.ts';
+import type { PageAction } from './action.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
 import type { Html } from './html.ts';
-import { type Layout, type Link, sendHtml } from './layout.ts';
+import { type Layout, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
 
@@ -71,11 +71,11 @@ export class HtmlResponder {
     return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
   }
 
-  #linkOf(link: NoticeLink | undefined): Link | undefined {
+  #linkOf(link: NoticeLink | undefined): PageLink | undefined {
     return link && { name: link.name, href: this.#path(link.path) };
   }
 
-  #nextStep({ identity }: RestRequest, step: NextStep | undefined): Action | undefined {
+  #nextStep({ identity }: RestRequest, step: NextStep | undefined): PageAction | undefined {
     const formToken = identity?.formToken ?? '';
     if (!step || formToken === '') return undefined;
     return {
@@ -290,8 +290,8 @@ function signInError(error: PageError): FormError {
 }
 
 /** From an error page to the nearest page above it, and home. */
-function linksOn({ crumbs, homeHref, session }: Layout): Link[] {
-  const above = crumbs.slice(1, -1).findLast((crumb): crumb is Link => crumb.href !== undefined);
+function linksOn({ crumbs, homeHref, session }: Layout): PageLink[] {
+  const above = crumbs.slice(1, -1).findLast((crumb): crumb is PageLink => crumb.href !== undefined);
   return [
     ...(above ? [{ name: `Back to ${above.name}`, href: above.href }] : []),
     { name: 'Go to the home page', href: homeHref },

@@ -25,7 +25,7 @@ type Arrival = {
   readonly refuse: Refuse;
   readonly network: string;
   readonly startedAt: number;
-  hasPlace: boolean;
+  hasSlot: boolean;
 };
 
 export class BodyLimits {
@@ -35,7 +35,7 @@ export class BodyLimits {
   readonly #anonymous: ByteBudget;
   /** In the order of their start. */
   readonly #arrivals = new Set<Arrival>();
-  readonly #placesTaken = new Map<string, number>();
+  readonly #slotsTaken = new Map<string, number>();
   readonly #timer: EarliestTimer;
 
   constructor({ runtime, maxFileBytes, isSignedIn }: BodyLimitsOptions) {
@@ -96,17 +96,17 @@ export class BodyLimits {
   }
 
   #addArrival(refuse: Refuse, network: string): Arrival {
-    const arrival = { refuse, network, startedAt: this.#runtime.now(), hasPlace: false };
+    const arrival = { refuse, network, startedAt: this.#runtime.now(), hasSlot: false };
     this.#arrivals.add(arrival);
     this.#timer.fireAt(arrival.startedAt + anonymousBodies.uncountedMs);
     return arrival;
   }
 
   #removeArrival(arrival: Arrival): void {
-    if (!this.#arrivals.delete(arrival) || !arrival.hasPlace) return;
-    const taken = (this.#placesTaken.get(arrival.network) ?? 0) - 1;
-    if (taken > 0) this.#placesTaken.set(arrival.network, taken);
-    else this.#placesTaken.delete(arrival.network);
+    if (!this.#arrivals.delete(arrival) || !arrival.hasSlot) return;
+    const taken = (this.#slotsTaken.get(arrival.network) ?? 0) - 1;
+    if (taken > 0) this.#slotsTaken.set(arrival.network, taken);
+    else this.#slotsTaken.delete(arrival.network);
   }
 
   #checkArrivals(): void {
@@ -115,19 +115,19 @@ export class BodyLimits {
       const age = now - arrival.startedAt;
       if (age < anonymousBodies.uncountedMs) break;
       if (age >= anonymousBodies.timeoutMs) this.#refuse(arrival, late());
-      else if (!arrival.hasPlace && !this.#takePlace(arrival)) this.#refuse(arrival, tooManyBodies());
+      else if (!arrival.hasSlot && !this.#takeSlot(arrival)) this.#refuse(arrival, tooManyBodies());
     }
-    for (const { startedAt, hasPlace } of this.#arrivals) {
-      this.#timer.fireAt(startedAt + (hasPlace ? anonymousBodies.timeoutMs : anonymousBodies.uncountedMs));
-      if (!hasPlace) break;
+    for (const { startedAt, hasSlot } of this.#arrivals) {
+      this.#timer.fireAt(startedAt + (hasSlot ? anonymousBodies.timeoutMs : anonymousBodies.uncountedMs));
+      if (!hasSlot) break;
     }
   }
 
-  #takePlace(arrival: Arrival): boolean {
-    const taken = this.#placesTaken.get(arrival.network) ?? 0;
-    arrival.hasPlace = taken < anonymousBodies.maxPerNetwork;
-    if (arrival.hasPlace) this.#placesTaken.set(arrival.network, taken + 1);
-    return arrival.hasPlace;
+  #takeSlot(arrival: Arrival): boolean {
+    const taken = this.#slotsTaken.get(arrival.network) ?? 0;
+    arrival.hasSlot = taken < anonymousBodies.maxPerNetwork;
+    if (arrival.hasSlot) this.#slotsTaken.set(arrival.network, taken + 1);
+    return arrival.hasSlot;
   }
 
   #refuse(arrival: Arrival, error: ServiceError): void {
@@ -138,13 +138,13 @@ export class BodyLimits {
 
 class ByteBudget {
   readonly #most: number;
-  readonly #mostPerNetwork: number;
+  readonly #maxPerNetwork: number;
   readonly #byNetwork = new Map<string, number>();
   #total = 0;
 
-  constructor(most: number, mostPerNetwork: number) {
+  constructor(most: number, maxPerNetwork: number) {
     this.#most = most;
-    this.#mostPerNetwork = mostPerNetwork;
+    this.#maxPerNetwork = maxPerNetwork;
   }
 
   /** Counts the bytes in any case, because they have arrived. Returns false if they are too many. */
@@ -152,7 +152,7 @@ class ByteBudget {
     const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
     this.#byNetwork.set(network, ofNetwork);
     this.#total += bytes;
-    return this.#total <= this.#most && ofNetwork <= this.#mostPerNetwork;
+    return this.#total <= this.#most && ofNetwork <= this.#maxPerNetwork;
   }
 
   give(network: string, bytes: number): void {

@@ -10,9 +10,9 @@ export async function sendCsv<S>(
   { fileName, header, rows }: CsvExport<S>,
   call: Call<S, never>,
 ): Promise<FastifyReply> {
-  const portions = rows(call)[Symbol.asyncIterator]();
-  // The first portion is read before the answer begins, so that an error can still be answered as one.
-  const first = await portions.next();
+  const batches = rows(call)[Symbol.asyncIterator]();
+  // The first batch is read before the answer begins, so that an error can still be answered as one.
+  const first = await batches.next();
   return reply
     .headers({
       'content-type': 'text/csv; charset=utf-8; header=present',
@@ -20,17 +20,17 @@ export async function sendCsv<S>(
       'cache-control': 'no-store',
       'cross-origin-resource-policy': 'same-origin',
     })
-    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, portions)));
+    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, batches)));
 }
 
 async function* toText(
   header: CsvRow,
   first: IteratorResult<readonly CsvRow[]>,
-  portions: AsyncIterator<readonly CsvRow[]>,
+  batches: AsyncIterator<readonly CsvRow[]>,
 ): AsyncIterable<string> {
   yield formatRow(header);
   let left = maxRows;
-  for (let next = first; next.done !== true; next = await portions.next()) {
+  for (let next = first; next.done !== true; next = await batches.next()) {
     const shown = next.value.slice(0, left);
     left -= shown.length;
     yield shown.map(formatRow).join('');

@@ -36,7 +36,7 @@ export type Field<T> = {
   /** The label in a form. Default: the name in words. */
   readonly label?: string;
   /** Forms fold these fields, because few callers need them. */
-  readonly isFurther?: true;
+  readonly isAdvanced?: true;
   readonly required: boolean;
   readonly fallback?: string;
   readonly clearable?: true;
@@ -249,8 +249,8 @@ export function withPicks<T>(picks: readonly PickOption[], field: Field<T>): Fie
   return field.control.kind === 'text' ? { ...field, control: { ...field.control, picks } } : field;
 }
 
-export function further<T>(field: Field<T>): Field<T> {
-  return { ...field, isFurther: true };
+export function advanced<T>(field: Field<T>): Field<T> {
+  return { ...field, isAdvanced: true };
 }
 
 /** In a change, an absent field keeps the stored value and a blank one empties it. */
@@ -291,10 +291,10 @@ export function jsonObject(description: string): Field<Readonly<Record<string, u
   return optional(description, { kind: 'text', lines: true, holds: 'object' }, parseJsonObject);
 }
 
-export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
-  const control: Control = { kind: 'text', maxLength: mostBytes, lines: true, holds: 'object' };
+export function jsonText(description: string, maxBytes: number): Field<string | undefined> {
+  const control: Control = { kind: 'text', maxLength: maxBytes, lines: true, holds: 'object' };
   return optional(description, control, (raw) => {
-    if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
+    if (Buffer.byteLength(raw) > maxBytes) return { problem: `must be at most ${maxBytes} bytes.` };
     const parsed = parseJsonObject(raw);
     return 'problem' in parsed ? parsed : { value: raw.trim() };
   });

@@ -11,7 +11,7 @@ export const envelopeNamespaces: Record<SoapVersion, string> = {
   '1.2': 'http://www.w3.org/2003/05/soap-envelope',
 };
 
-export const contentTypes: Record<SoapVersion, string> = {
+export const soapContentTypes: Record<SoapVersion, string> = {
   '1.1': 'text/xml; charset=utf-8',
   '1.2': 'application/soap+xml; charset=utf-8',
 };

@@ -1,6 +1,6 @@
 // SOAP faults, in the form of each version.
 import { type ErrorKind, type ServiceError, errorHeaders, formatProblem } from '../lib/errors.ts';
-import { type SoapVersion, contentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
+import { type SoapVersion, soapContentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';
 import type { XmlElement } from './xml/reader.ts';
@@ -54,7 +54,7 @@ type FaultResponse = {
 
 export function toFaultResponse(version: SoapVersion, fault: Fault, error?: ServiceError): FaultResponse {
   const { status, xml } = version === '1.1' ? renderFault11(fault) : renderFault12(fault);
-  const headers = { 'content-type': contentTypes[version], ...(error && errorHeaders(error)) };
+  const headers = { 'content-type': soapContentTypes[version], ...(error && errorHeaders(error)) };
   return { status: fault.status ?? status, headers, body: xml };
 }
 

@@ -6,7 +6,7 @@ import { SharedAnswers } from '../http/compression.ts';
 import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
-import { contentTypes } from './envelope.ts';
+import { soapContentTypes } from './envelope.ts';
 import { toFault, toFaultResponse } from './faults.ts';
 import {
   type FailedCall,
@@ -59,7 +59,11 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
     const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
     if ('fault' in result) return sendFault(result, request, reply);
     const { version, parts, sharedContent } = result;
-    return answers[version].send(reply.header('content-type', contentTypes[version]), parts, sharedContent);
+    return answers[version].send(
+      reply.header('content-type', soapContentTypes[version]),
+      parts,
+      sharedContent,
+    );
   });
   scope.route({
     method: ['GET', 'HEAD'],
@@ -68,7 +72,11 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
       const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
       if (!wantsWsdl) return sendPage(reply);
       const description = wsdl();
-      return descriptions.send(reply.header('content-type', contentTypes['1.1']), [description], description);
+      return descriptions.send(
+        reply.header('content-type', soapContentTypes['1.1']),
+        [description],
+        description,
+      );
     },
   });
   // Without this, the error handler of the root would answer a wrong method.

@@ -92,9 +92,9 @@ export type Match = z.infer<typeof matchSchema>;
 export type Respond = z.infer<typeof respondSchema>;
 type NewRule = z.infer<typeof ruleSchema>;
 
-type FailureRule = NewRule & { readonly id: string; hits: number };
+type ActiveRule = NewRule & { readonly id: string; hits: number };
 
-export type RulesDump = { readonly list: readonly FailureRule[]; readonly lastId: number };
+export type RulesDump = { readonly list: readonly ActiveRule[]; readonly lastId: number };
 
 /** A route of the server. `isSoap`: the address of SOAP calls. */
 export type KnownRoute = { readonly template: string; readonly isSoap: boolean };
@@ -121,15 +121,15 @@ export function ruleSchemaFor(routes: () => readonly KnownRoute[]) {
 
 /** The rules in the order of their creation. The first that matches counts a hit. */
 export class FailureRules {
-  #rules: FailureRule[] = [];
+  #rules: ActiveRule[] = [];
   #lastId = 0;
 
-  list(): readonly FailureRule[] {
+  list(): readonly ActiveRule[] {
     return this.#rules;
   }
 
   /** Returns undefined if there are too many rules. */
-  add(rule: NewRule): FailureRule | undefined {
+  add(rule: NewRule): ActiveRule | undefined {
     if (this.#rules.length >= maxRules) return undefined;
     const added = { id: String((this.#lastId += 1)), ...rule, hits: 0 };
     this.#rules.push(added);
@@ -156,7 +156,7 @@ export class FailureRules {
   }
 
   /** The first rule that matches and is not used up. */
-  find(matches: (match: Match) => boolean): FailureRule | undefined {
+  find(matches: (match: Match) => boolean): ActiveRule | undefined {
     return this.#rules.find(({ match, times = Infinity, hits }) => hits < times && matches(match));
   }
 

@@ -4,7 +4,7 @@ import type { Upload } from './upload.ts';
 import { freeze } from '../store/changes.ts';
 import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
 import type { MemoryAudit } from '../audit/audit-store-memory.ts';
-import { done, run } from '../store/memory/run.ts';
+import { done, runNow } from '../store/memory/run.ts';
 
 export type UploadDump = { readonly upload: Upload; readonly base64: string };
 
@@ -19,14 +19,14 @@ export class MemoryUploads {
 
   readonly port: UploadStore = {
     list: () =>
-      run(() =>
+      runNow(() =>
         [...this.#files.values()]
           .map(({ upload }) => upload)
           .sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1)),
       ),
-    find: (id) => run(() => this.find(id)),
-    content: (id) => run(() => this.#files.get(id)?.bytes),
-    add: (added, limits, entry) => run(() => this.#add(added, limits, entry)),
+    find: (id) => runNow(() => this.find(id)),
+    content: (id) => runNow(() => this.#files.get(id)?.bytes),
+    add: (added, limits, entry) => runNow(() => this.#add(added, limits, entry)),
   };
 
   readonly writes: UploadWrites = {

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { maskedValue } from '../lib/audit-fields.ts';
 import { formatNumber } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';
-import { mostCounted } from './queue/delivery-filter.ts';
+import { maxCountedDeliveries } from './queue/delivery-filter.ts';
 import { deliveryStates } from './queue/delivery.ts';
 import { settingRanges } from './settings.ts';
 import { contentTypes, healths } from './webhook.ts';
@@ -177,6 +177,6 @@ export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries
   total: z
     .int()
     .nonnegative()
-    .describe(`How many match, at most ${formatNumber(mostCounted)}.`),
+    .describe(`How many match, at most ${formatNumber(maxCountedDeliveries)}.`),
   totalIsExact: z.literal(false).optional().describe('false: more match.'),
 });

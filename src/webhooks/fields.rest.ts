@@ -10,7 +10,7 @@ import {
   clearable,
   clearableTo,
   defaultTo,
-  further,
+  advanced,
   httpUrl,
   jsonObject,
   labelled,
@@ -100,8 +100,8 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
         ),
       ),
     ),
-    contentType: further(choice('The content type of the requests.', contentTypes)),
-    headers: further(
+    contentType: advanced(choice('The content type of the requests.', contentTypes)),
+    headers: advanced(
       labelled(
         'Custom headers',
         refine(
@@ -122,7 +122,7 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
     'Only events of the service',
     serviceField('The service whose events are sent, as Folder/Name.Type; blank for all events.'),
   );
-  const signatureKey = further(
+  const signatureKey = advanced(
     refine(
       text('The key that signs deliveries; generated if absent.', {
         to: 256,

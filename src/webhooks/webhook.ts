@@ -133,13 +133,13 @@ export function webhookToJson(
 
 export const healths = ['ok', 'failing', 'deactivated', 'inactive'] as const;
 
-export type Health = (typeof healths)[number];
+export type WebhookHealth = (typeof healths)[number];
 
 function healthOf(
   { active, deactivatedBy }: Webhook,
   window: FailureWindow | null,
   policy: FailurePolicy,
-): Health {
+): WebhookHealth {
   if (!active) return deactivatedBy === 'failures' ? 'deactivated' : 'inactive';
   return window && isFailing(policy, window) ? 'failing' : 'ok';
 }

@@ -13,7 +13,12 @@ import {
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksOperations } from './all-webhooks.rest.ts';
-import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.rest.ts';
+import {
+  eventPublishedAnswer,
+  settingsAnswer,
+  webhookCreatedAnswer,
+  webhooksAnswer,
+} from './answers.rest.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import { eventTypesResource } from './event-types.rest.ts';

@@ -71,7 +71,7 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
     fleet,
     token,
     /** Stops the load and checks at the process that it has everything that was acknowledged, once, and nothing else. */
-    async expectIntact(steward: Steward, mostDuplicates: number): Promise<void> {
+    async expectIntact(steward: Steward, maxDuplicates: number): Promise<void> {
       await Promise.all([publishers.stop(), folders.stop()]);
       expect(await listFolders(steward, token)).toEqual([...folders.acknowledged].sort());
       for (const [index, receiver] of receivers.entries()) {
@@ -82,7 +82,7 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
         const expected = publishers.acknowledged.map((eventId) => `delivered ${eventId}`).sort();
         await expect.poll(states, settled).toEqual(expected);
         expect([...receiver.arrivals.keys()].sort()).toEqual([...publishers.acknowledged].sort());
-        expect(receiver.duplicates()).toBeLessThanOrEqual(mostDuplicates);
+        expect(receiver.duplicates()).toBeLessThanOrEqual(maxDuplicates);
         expect(receiver.badSignatures).toEqual([]);
       }
       expect(folders.acknowledged.length).toBeGreaterThan(5);

@@ -28,7 +28,7 @@ const isLong = kills >= 10;
 const eventsPerKill = isLong ? 150 : 60;
 const receiverCount = 2;
 /** With more, the deliveries would take long after the last event. */
-const mostUndelivered = 50;
+const maxUndelivered = 50;
 const attemptsAllowed = 2;
 const hangMs = 4_000;
 /** The lease of the last killed process must end before its deliveries can be attempted again. */
@@ -36,9 +36,9 @@ const settled = { timeout: 60_000, interval: 100 };
 /** The kills, the one during the upgrade, the crash of the database, the cut and the hang. */
 const faults = kills + 4;
 /** At most four attempts for each receiver run at once, and a fault may interrupt all of them. */
-const mostDuplicates = faults * 4 * receiverCount;
+const maxDuplicates = faults * 4 * receiverCount;
 /** A killed process has a third of the attempts, so the average is lower. */
-const mostDuplicatesShare = 0.02;
+const maxDuplicatesShare = 0.02;
 
 const upgrades = '/admin/system/upgrades';
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
@@ -67,7 +67,7 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
 
   const tested = startPublishers(fleet, token, {
     isHeldBack: (acknowledged) =>
-      receivers.some(({ arrivals }) => acknowledged > arrivals.size + mostUndelivered),
+      receivers.some(({ arrivals }) => acknowledged > arrivals.size + maxUndelivered),
     changeType: 'Tested',
     deliveries: receiverCount,
     clients: 6,
@@ -115,8 +115,8 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     process.stdout.write(
       `${kills} kills: ${deliveries} deliveries, ${duplicates} duplicates, ${failures.length} failures, ${repeats} repeated requests\n`,
     );
-  expect(duplicates).toBeLessThanOrEqual(mostDuplicates);
-  if (isLong) expect(duplicates / deliveries).toBeLessThan(mostDuplicatesShare);
+  expect(duplicates).toBeLessThanOrEqual(maxDuplicates);
+  if (isLong) expect(duplicates / deliveries).toBeLessThan(maxDuplicatesShare);
   expect(fleet.loggedErrors()).toEqual([]);
   // Without these checks the test could pass without any load.
   expect(broken.acknowledged.length).toBeGreaterThan(kills * 5);

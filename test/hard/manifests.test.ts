@@ -61,7 +61,7 @@ async function send(bytes: Buffer): Promise<Answer> {
 }
 
 /** Client, server and the check of the answer share the thread. */
-const sendWithin = (mostMs: number, bytes: Buffer) => expectCost(mostMs, () => send(bytes));
+const sendWithin = (maxMs: number, bytes: Buffer) => expectCost(maxMs, () => send(bytes));
 
 async function accept(versions: object[]): Promise<void> {
   expect(await send(importVersions(versions))).toMatchObject({ status: 200 });

@@ -8,7 +8,7 @@ const isMeasured = process.env.MEASURE_COST !== undefined;
 const maxRuns = 5;
 
 /** The most expensive work of each test that has not ended, as a share of its allowed time. */
-const highest = new Map<string, { ms: number; mostMs: number }>();
+const highest = new Map<string, { ms: number; maxMs: number }>();
 
 /** CPU time in milliseconds: of this thread on Linux, elsewhere of the process. */
 export function cpuMs(): number {
@@ -20,32 +20,32 @@ export function cpuMs(): number {
   }
 }
 
-/** Runs the work and returns its result. A measurement repeats it until it takes at most `mostMs`, and fails if it never does. */
-export async function expectCost<T>(mostMs: number, work: () => T | Promise<T>): Promise<T> {
+/** Runs the work and returns its result. A measurement repeats it until it takes at most `maxMs`, and fails if it never does. */
+export async function expectCost<T>(maxMs: number, work: () => T | Promise<T>): Promise<T> {
   if (!isMeasured) return work();
   let least = Infinity;
   for (let run = 1; ; run += 1) {
     const before = cpuMs();
     const result = await work();
     least = Math.min(least, cpuMs() - before);
-    if (least > mostMs && run < maxRuns) continue;
-    checkCost(mostMs, least);
+    if (least > maxMs && run < maxRuns) continue;
+    checkCost(maxMs, least);
     return result;
   }
 }
 
 /** Checks work that the test has measured itself. Does nothing in `npm test`. */
-export function checkCost(mostMs: number, ms: number): void {
+export function checkCost(maxMs: number, ms: number): void {
   if (!isMeasured) return;
   const name = expect.getState().currentTestName ?? '';
   const before = highest.get(name);
   if (!before) onTestFinished(() => print(name));
-  if (!before || ms / mostMs > before.ms / before.mostMs) highest.set(name, { ms, mostMs });
-  expect(ms, 'milliseconds of processor time').toBeLessThanOrEqual(mostMs);
+  if (!before || ms / maxMs > before.ms / before.maxMs) highest.set(name, { ms, maxMs });
+  expect(ms, 'milliseconds of processor time').toBeLessThanOrEqual(maxMs);
 }
 
 function print(name: string): void {
-  const { ms = 0, mostMs = 0 } = highest.get(name) ?? {};
+  const { ms = 0, maxMs = 0 } = highest.get(name) ?? {};
   highest.delete(name);
-  process.stdout.write(`${ms.toFixed(1)} of ${mostMs} ms: ${name}\n`);
+  process.stdout.write(`${ms.toFixed(1)} of ${maxMs} ms: ${name}\n`);
 }

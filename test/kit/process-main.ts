@@ -1,6 +1,6 @@
 // The server process of the tests: the real one, which also checks its own answers and deliveries. TEST_LEASE_MS shortens its lease.
 import './check-process.js';
-import { run } from '../../src/app/process.ts';
+import { runProcess } from '../../src/app/process.ts';
 
 const { TEST_LEASE_MS } = process.env;
-await run(TEST_LEASE_MS === undefined ? {} : { leaseMs: Number(TEST_LEASE_MS) });
+await runProcess(TEST_LEASE_MS === undefined ? {} : { leaseMs: Number(TEST_LEASE_MS) });

@@ -245,10 +245,10 @@ describe('many images', () => {
 
   it('of several requests at the same time are looked up 8 at once', async () => {
     const waiting: (() => void)[] = [];
-    let mostWaiting = 0;
+    let maxWaiting = 0;
     const { host, asked } = await startHostileRegistry((response) => {
       waiting.push(() => void response.end());
-      mostWaiting = Math.max(mostWaiting, waiting.length);
+      maxWaiting = Math.max(maxWaiting, waiting.length);
     });
     const checker = createChecker({ insecure: [host] });
     const results = [1, 2, 3].map(() => checkWith(checker, named(10, host)));
@@ -258,7 +258,7 @@ describe('many images', () => {
     }
     expect(await Promise.all(results)).toEqual([nothing, nothing, nothing]);
     expect(asked).toHaveLength(30);
-    expect(mostWaiting).toBe(8);
+    expect(maxWaiting).toBe(8);
   });
 });
 

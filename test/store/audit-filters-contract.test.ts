@@ -1,6 +1,6 @@
 // Contract of the filters of the audit trail: every store finds what `matchesFilter` accepts, newest first, page by page.
 import { describe, expect, it } from 'vitest';
-import { type AuditFilter, auditOutcomes, matchesFilter } from '../../src/audit/entry.ts';
+import { type AuditFilter, auditOutcomes, matchesAuditFilter } from '../../src/audit/entry.ts';
 import { backends } from './backends.ts';
 import { auditEntry } from './definitions.ts';
 
@@ -43,7 +43,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     const { audit } = await open();
     for (const entry of entries) await audit.add(entry);
     for (const filter of filters) {
-      const matching = entries.filter((entry) => matchesFilter(entry, filter)).toReversed();
+      const matching = entries.filter((entry) => matchesAuditFilter(entry, filter)).toReversed();
       const total = matching.length;
       expect(await audit.page(filter, 0, 7)).toEqual({ entries: matching.slice(0, 7), total });
       expect(await audit.page(filter, 5, 100)).toEqual({ entries: matching.slice(5), total });

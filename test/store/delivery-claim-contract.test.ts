@@ -120,7 +120,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     await publishRetries(store, { a1: 100, a2: 103 });
     await publish(store, delivery('a3', 50), delivery('a4', 50), delivery('b1', 40), delivery('c1', 40));
     const place = (id: string, at: number) =>
-      store.deliveries.placeOf(id, { at, retryWaitMs: 10, webhookIds: ['a', 'b'] });
+      store.deliveries.positionOf(id, { at, retryWaitMs: 10, webhookIds: ['a', 'b'] });
     expect(await place('a1', 60)).toEqual({ isClaimed: false, claimed: 0, ahead: 0 });
     expect(await place('a4', 60)).toEqual({ isClaimed: false, claimed: 0, ahead: 1 });
     expect(await place('a4', 110)).toEqual({ isClaimed: false, claimed: 0, ahead: 2 });

@@ -1,6 +1,6 @@
 // Contract of finding deliveries by filter; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import { type DeliveryFilter, matchesFilter } from '../../src/webhooks/queue/delivery-filter.ts';
+import { type DeliveryFilter, matchesDeliveryFilter } from '../../src/webhooks/queue/delivery-filter.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { backends } from './backends.ts';
 import { attempted, claim, claimed, complete, delivery, discard, end, publish, retry } from './deliveries.ts';
@@ -64,7 +64,7 @@ describe.each(backends)('deliveries of the %s store', (_name, open) => {
     const stored = (await Promise.all(ids.map((id) => store.deliveries.find(id)))) as Delivery[];
     const newestFirst = stored.reverse().sort((one, other) => other.createdAt - one.createdAt);
     for (const filter of filters) {
-      const expected = newestFirst.filter((one) => matchesFilter(one, filter));
+      const expected = newestFirst.filter((one) => matchesDeliveryFilter(one, filter));
       const counted = { total: expected.length, isTotalExact: true };
       expect(await store.deliveries.page(filter, 0, 100), JSON.stringify(filter)).toEqual({
         deliveries: expected,

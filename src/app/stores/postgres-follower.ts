@@ -12,7 +12,7 @@ import type { Peers } from '../../store/postgres/peers.ts';
 import type { Replica } from '../../store/postgres/replica.ts';
 
 /** The name of the task that reads the changes of other processes. */
-export const lookTask = 'store look';
+export const pollTask = 'store look';
 
 const lookEveryMs = 500;
 /** While the database is unavailable. An attempt to connect may take two seconds. */
@@ -35,7 +35,7 @@ type FollowerOptions = {
   readonly channel: string;
   readonly self: string;
   /** Called after each look that succeeded. */
-  readonly onLook: () => void;
+  readonly onPoll: () => void;
   /** Removes finished data beyond its retention. */
   readonly removeOld: (stopping: AbortSignal) => Promise<void>;
 };
@@ -43,7 +43,7 @@ type FollowerOptions = {
 export class Follower {
   readonly #options: FollowerOptions;
   /** The look that has not begun yet. Callers share it: it will see everything that was committed before their call. */
-  #nextLook: Promise<void> | undefined;
+  #nextPoll: Promise<void> | undefined;
   /** The versions that this process saw at each removal of the last five minutes. */
   readonly #milestones: { readonly at: number; readonly version: number }[] = [];
 
@@ -53,16 +53,16 @@ export class Follower {
 
   /** Updates the copy. */
   look(): Promise<void> {
-    this.#nextLook ??= this.#options.mutex(() => {
-      this.#nextLook = undefined;
+    this.#nextPoll ??= this.#options.mutex(() => {
+      this.#nextPoll = undefined;
       return this.#look();
     });
-    return this.#nextLook;
+    return this.#nextPoll;
   }
 
   start(): void {
     const { tasks, peers, deliveries, removeOld } = this.#options;
-    tasks.start(lookTask, (stopping) => this.#keepLooking(stopping));
+    tasks.start(pollTask, (stopping) => this.#keepPolling(stopping));
     tasks.start('store listening', (stopping) => this.#keepListening(stopping));
     tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.notify();
@@ -75,26 +75,26 @@ export class Follower {
   }
 
   async #look(): Promise<void> {
-    const { database, copy, replica, peers, deliveries, onLook } = this.#options;
+    const { database, copy, replica, peers, deliveries, onPoll } = this.#options;
     await database.probe(async (client) => {
       const [, havePeersChanged] = await Promise.all([
         replica.follow(client),
         peers.look(client),
         deliveries.look(client),
       ]);
-      onLook();
+      onPoll();
       if (havePeersChanged) copy.notify();
     });
   }
 
-  async #keepLooking(stopping: AbortSignal): Promise<void> {
+  async #keepPolling(stopping: AbortSignal): Promise<void> {
     const { runtime, tasks, database } = this.#options;
     while (!stopping.aborted) {
       await runtime.sleep(database.failure ? reconnectEveryMs : lookEveryMs, stopping);
       // A task of its own, so that a failure is reported and the next look still happens.
       await new Promise<void>((resolve) => {
         if (stopping.aborted) resolve();
-        else tasks.start(lookTask, () => this.look().finally(resolve));
+        else tasks.start(pollTask, () => this.look().finally(resolve));
       });
     }
   }

@@ -30,7 +30,7 @@ import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
 import type { Pace } from '../../webhooks/queue/postgres/claims.ts';
 import { type Client, Database, type StoreLogger } from '../../store/postgres/database.ts';
 import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
-import { Follower, lookTask } from './postgres-follower.ts';
+import { Follower, pollTask } from './postgres-follower.ts';
 import { PostgresJobs } from '../../upgrades/jobs/job-store-postgres.ts';
 import { migrate } from '../../store/postgres/migrations.ts';
 import { Peers } from '../../store/postgres/peers.ts';
@@ -146,10 +146,10 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     self,
     onCommit: copy.notify,
   });
-  let hasLookFailed = false;
+  let hasPollFailed = false;
   const tasks = createTasks(runtime, (task, error) => {
     if (isUnavailable(error)) return;
-    if (task === lookTask) hasLookFailed = true;
+    if (task === pollTask) hasPollFailed = true;
     logger?.error({ err: error, task }, 'a background task of the store failed');
   });
   const encrypt = () => encryptSecrets(database, { replica, writer, secrets });
@@ -164,7 +164,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     runtime,
     channel,
     self,
-    onLook: () => (hasLookFailed = false),
+    onPoll: () => (hasPollFailed = false),
     removeOld: async (stopping) => {
       await Promise.all([jobs.removeOld(stopping), deliveries.removeOld()]);
     },
@@ -195,7 +195,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     onUpdate: copy.onUpdate,
     problems: () => [
       ...database.problems,
-      ...(hasLookFailed ? ['changes of other processes cannot be read from the database'] : []),
+      ...(hasPollFailed ? ['changes of other processes cannot be read from the database'] : []),
     ],
     async close() {
       await tasks.stop();

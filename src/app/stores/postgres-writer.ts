@@ -74,8 +74,8 @@ const upsertRows = `insert into state (kind, key, value, version)
   select *, $4 from unnest($1::text[], $2::text[], $3::json[])
   on conflict (kind, key) do update set value = excluded.value, version = excluded.version`;
 
-const mostAtOnce = 500;
-const mostAborts = 10;
+const maxAtOnce = 500;
+const maxAborts = 10;
 
 export class Writer {
   readonly #options: WriterOptions;
@@ -85,7 +85,7 @@ export class Writer {
     this.#options = options;
     this.#batcher = new Batcher({
       run: (updates) => options.mutex(() => options.during(() => this.#run(updates))),
-      mostItems: mostAtOnce,
+      maxItems: maxAtOnce,
     });
   }
 
@@ -102,7 +102,7 @@ export class Writer {
         onCommit();
         return results;
       } catch (error) {
-        if (!isAborted(error) || aborts === mostAborts) throw error;
+        if (!isAborted(error) || aborts === maxAborts) throw error;
       }
     }
   }

@@ -26,7 +26,7 @@ type FailingWebhook = {
   readonly hasRecovered: boolean;
 };
 
-export type Health = {
+export type SystemHealth = {
   readonly findings: readonly Finding[];
   readonly failing: readonly FailingWebhook[];
   readonly deactivated: readonly Webhook[];
@@ -34,7 +34,10 @@ export type Health = {
 
 const maxListed = 5;
 
-export async function readHealth(store: ReadableStore, { href, now }: PageContext<unknown>): Promise<Health> {
+export async function readSystemHealth(
+  store: ReadableStore,
+  { href, now }: PageContext<unknown>,
+): Promise<SystemHealth> {
   const failing = await findFailingWebhooks(store, now);
   const deactivated = listWebhooks(store).filter(
     ({ active, deactivatedBy }) => !active && deactivatedBy === 'failures',
@@ -119,7 +122,7 @@ function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): F
 /** What the sentence is about, the worst first. `info` needs no attention. */
 const order: readonly Severity[] = ['bad', 'warn', 'busy'];
 
-export function healthView({ findings }: Health): Html {
+export function healthView({ findings }: SystemHealth): Html {
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
   const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
   const rest = findings.filter((finding) => !reasons.includes(finding));

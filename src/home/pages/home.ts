@@ -23,7 +23,7 @@ import { formatCount, formatDuration } from '../../lib/format.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { InstalledVersion } from '../root.rest.ts';
-import { type Health, type Severity, healthView, readHealth } from './health.ts';
+import { type SystemHealth, type Severity, healthView, readSystemHealth } from './health.ts';
 
 type HomeOptions = {
   readonly store: ReadableStore;
@@ -54,7 +54,7 @@ type Card = {
 export function showHome(options: HomeOptions): View<unknown> {
   return async (page) => {
     const isAdministrator = mayCall(page.caller, 'administrator');
-    const health = isAdministrator && (await readHealth(options.store, page));
+    const health = isAdministrator && (await readSystemHealth(options.store, page));
     const cards = health
       ? [
           jobCard(options.store, page),
@@ -216,7 +216,7 @@ function resumeButton(
 
 async function webhookCard(
   store: ReadableStore,
-  { failing, deactivated }: Health,
+  { failing, deactivated }: SystemHealth,
   { href, now }: PageContext<unknown>,
 ): Promise<Card> {
   const { pending, oldestPendingSeconds } = await webhookStats(store, now);

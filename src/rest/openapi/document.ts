@@ -5,7 +5,7 @@ import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
-import { type Parameter, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { type Parameter, formTypes, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { partsOf, pathTemplate } from '../path-template.ts';
 import { sessionCookie } from '../../http/credentials.ts';
 
@@ -210,8 +210,8 @@ function bodyOf(tree: Tree, entry: Entry): Json {
     if (name === 'token') return access !== 'anyone';
     return name !== 'next' || operation !== undefined;
   });
-  const content = carriers.map(
-    (carrier) => [carrier, { schema: formSchema(fields, common, carrier) }] as const,
+  const content = formTypes.map(
+    (formType) => [formType, { schema: formSchema(fields, common, formType) }] as const,
   );
   return {
     required: Object.values(fields).some(({ required }) => required),

@@ -5,9 +5,9 @@ import type { Json } from '../../lib/json.ts';
 
 type Schema = { readonly [key: string]: Json };
 
-type Carrier = 'application/x-www-form-urlencoded' | 'multipart/form-data';
+type FormType = 'application/x-www-form-urlencoded' | 'multipart/form-data';
 
-export const carriers: readonly Carrier[] = ['application/x-www-form-urlencoded', 'multipart/form-data'];
+export const formTypes: readonly FormType[] = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
 export const commonFields = {
   f: {
@@ -39,9 +39,9 @@ export const commonFields = {
 export function formSchema(
   fields: Fields,
   common: readonly (keyof typeof commonFields)[],
-  carrier: Carrier,
+  formType: FormType,
 ): Schema {
-  const own = Object.entries(fields).map(([name, field]) => [name, fieldSchema(field, carrier)] as const);
+  const own = Object.entries(fields).map(([name, field]) => [name, fieldSchema(field, formType)] as const);
   const needed = Object.keys(fields).filter((name) => fields[name]?.required);
   return {
     type: 'object',
@@ -64,16 +64,16 @@ export function queryParameters(fields: Fields): Parameter[] {
   });
 }
 
-function fieldSchema(field: Field<unknown>, carrier: Carrier): Schema {
+function fieldSchema(field: Field<unknown>, formType: FormType): Schema {
   const { description, fallback, control } = field;
   const text = { description: field.clearable ? `${description} A blank value empties it.` : description };
-  const schema = valueSchema(control, field, carrier);
+  const schema = valueSchema(control, field, formType);
   if (fallback === undefined) return { ...schema, ...text };
   const isText = schema.type === 'string';
   return { ...schema, ...text, default: isText ? fallback : (JSON.parse(fallback) as Json) };
 }
 
-function valueSchema(control: Control, { required, clearable }: Field<unknown>, carrier: Carrier): Schema {
+function valueSchema(control: Control, { required, clearable }: Field<unknown>, formType: FormType): Schema {
   switch (control.kind) {
     case 'number':
       return { type: 'integer', minimum: control.from, maximum: control.to };
@@ -83,7 +83,7 @@ function valueSchema(control: Control, { required, clearable }: Field<unknown>, 
         : { type: 'string', enum: control.choices };
     case 'file':
       // A urlencoded form carries the content of a file as text.
-      return carrier === 'multipart/form-data'
+      return formType === 'multipart/form-data'
         ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
         : { type: 'string' };
     case 'text': {

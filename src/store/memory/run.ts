@@ -1,7 +1,7 @@
 // Promises of the memory store: its methods do their work when they are called, and their promises are settled at once.
 
 /** Calls the function now. The promise is rejected if it throws. */
-export function run<T>(act: () => T): Promise<T> {
+export function runNow<T>(act: () => T): Promise<T> {
   return new Promise((resolve) => {
     resolve(act());
   });

@@ -7,7 +7,7 @@ type BatchOptions<I, O> = {
    * call of its item.
    */
   readonly run: (items: readonly I[]) => Promise<readonly (O | Error)[]>;
-  readonly mostItems: number;
+  readonly maxItems: number;
   /** Delays a batch, so that it gets more items. */
   readonly waitForMore?: () => Promise<void>;
   /** Items with the same key run in different batches. */
@@ -51,13 +51,13 @@ export class Batcher<I, O> {
   }
 
   #nextBatch(): Call<I, O>[] {
-    const { mostItems, keyOf = () => undefined } = this.#options;
+    const { maxItems, keyOf = () => undefined } = this.#options;
     const batch: Call<I, O>[] = [];
     const later: Call<I, O>[] = [];
     const keys = new Set<string>();
     for (const call of this.#waiting) {
       const key = keyOf(call.item);
-      if (batch.length >= mostItems || (key !== undefined && keys.has(key))) {
+      if (batch.length >= maxItems || (key !== undefined && keys.has(key))) {
         later.push(call);
         continue;
       }

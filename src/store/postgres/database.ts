@@ -4,7 +4,7 @@ import { ServiceError } from '../../lib/errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
-const mostConnections = 10;
+const maxConnections = 10;
 
 /**
  * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a transaction must not keep
@@ -184,7 +184,7 @@ export class Database {
     const pool = new pg.Pool({
       ...this.#connection,
       ...limits,
-      max: mostConnections,
+      max: maxConnections,
       idleTimeoutMillis: 60_000,
       pipeline: true,
     });
@@ -207,7 +207,7 @@ export class Database {
   #use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#reporting(async () => {
       const pool = this.#pool;
-      const isFull = pool.totalCount === mostConnections && pool.idleCount === 0;
+      const isFull = pool.totalCount === maxConnections && pool.idleCount === 0;
       const client = await pool.connect().catch((error: unknown) => {
         throw isFull && isDown(error) ? busy() : error;
       });

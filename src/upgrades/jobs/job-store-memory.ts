@@ -3,7 +3,7 @@ import { type Job, type StoredPlan, hasInstalled } from './job-table.ts';
 import type { Message } from './messages.ts';
 import { freeze } from '../../store/changes.ts';
 import type { JobStore, JobWrites } from './job-store.ts';
-import { done, run } from '../../store/memory/run.ts';
+import { done, runNow } from '../../store/memory/run.ts';
 
 export type JobDump = {
   readonly archived: readonly Job[];
@@ -23,15 +23,16 @@ export class MemoryJobs {
   }
 
   readonly port: JobStore = {
-    find: (id) => run(() => this.#jobs.get(id)),
+    find: (id) => runNow(() => this.#jobs.get(id)),
     page: (below, start, num) =>
-      run(() => {
+      runNow(() => {
         const jobs = this.#newestFirst().filter(({ number }) => number < below);
         return { jobs: jobs.slice(start, start + num), total: jobs.length };
       }),
-    findInstalling: (versionId) => run(() => this.#newestFirst().find((job) => hasInstalled(job, versionId))),
-    plan: (jobId) => run(() => this.#plans.get(jobId)),
-    messages: (jobId, after = 0) => run(() => this.#messages.get(jobId)?.slice(after) ?? []),
+    findInstalling: (versionId) =>
+      runNow(() => this.#newestFirst().find((job) => hasInstalled(job, versionId))),
+    plan: (jobId) => runNow(() => this.#plans.get(jobId)),
+    messages: (jobId, after = 0) => runNow(() => this.#messages.get(jobId)?.slice(after) ?? []),
   };
 
   readonly writes: JobWrites = {

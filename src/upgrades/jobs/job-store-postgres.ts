@@ -3,7 +3,7 @@ import type { Job, StoredPlan } from './job-table.ts';
 import type { Message } from './messages.ts';
 import type { JobStore, JobWrites } from './job-store.ts';
 import { type Client, type Database, query } from '../../store/postgres/database.ts';
-import { deleteInPortions } from '../../store/postgres/portions.ts';
+import { deleteInBatches } from '../../store/postgres/batches.ts';
 
 export class PostgresJobs implements JobStore {
   readonly #database: Database;
@@ -60,7 +60,7 @@ export class PostgresJobs implements JobStore {
 
   /** Deletes the messages of archived jobs beyond the retention. There are such jobs if it was longer before. */
   async removeOld(stopping: AbortSignal): Promise<void> {
-    await deleteInPortions(
+    await deleteInBatches(
       this.#database,
       `delete from messages where ctid = any(array(
          select m.ctid from jobs j cross join lateral (select m.ctid from messages m where m.job_id = j.id) m

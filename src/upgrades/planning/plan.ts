@@ -5,7 +5,7 @@ import type { PerformedBy, Performers } from './performers.ts';
 import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
 import type { Workload } from './workloads.ts';
 
-type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
+type StepAction = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
 
 export type Step = {
   /** The position in the plan. */
@@ -17,18 +17,18 @@ export type Step = {
   readonly template: string | null;
   /** Its messages say so, and nothing is executed. */
   readonly isSkipped: boolean;
-  readonly action: Action;
+  readonly action: StepAction;
   readonly workload: Workload | null;
   readonly codes: readonly Code[];
   /** The component, the workload or the hook that its messages name. */
   readonly subject: string;
   /** Set only in a step that completes a workload. */
-  readonly counts: Counts | null;
+  readonly counts: WorkloadCounts | null;
   /** The index of the hop, if the upgrade has several. */
   readonly hop?: number;
 };
 
-type Counts = { readonly done: number; readonly total: number };
+type WorkloadCounts = { readonly done: number; readonly total: number };
 
 export type Plan = {
   readonly steps: readonly Step[];
@@ -67,7 +67,13 @@ function componentStep(id: StepId, name: string, component: string, code: Code):
   return { ...step(id, `${name} ${component}`, code), subject: component };
 }
 
-function workloadStep(id: StepId, name: string, action: Action, workload: Workload, ...codes: Code[]): Draft {
+function workloadStep(
+  id: StepId,
+  name: string,
+  action: StepAction,
+  workload: Workload,
+  ...codes: Code[]
+): Draft {
   return {
     id,
     name: `${name} ${workload.name}`,
@@ -132,7 +138,7 @@ function interleave(stages: readonly Stages[], parallelism: number): Draft[] {
 function planDeployments(
   workloads: readonly Workload[],
   parallelism: number,
-  { done, total }: Counts,
+  { done, total }: WorkloadCounts,
 ): Draft[] {
   const stages = workloads.map((workload, index) => {
     const { component } = workload;
@@ -157,7 +163,7 @@ function planDeployments(
 }
 
 /** Each patch is verified before the next one begins, because both may move the same workload. */
-function planModules(patches: Workloads, parallelism: number, before: Counts): Draft[] {
+function planModules(patches: Workloads, parallelism: number, before: WorkloadCounts): Draft[] {
   const { total } = before;
   let { done } = before;
   const stagesOf = (workload: Workload) => ({
@@ -181,7 +187,7 @@ type Workloads = readonly (readonly Workload[])[];
 type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
 
 /** The workloads of each hop, in the order of the hops. */
-export function planUpgrade(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {
+export function planSteps(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {
   const total = hops.reduce((sum, { workloads }) => sum + workloads.flat().length, 0);
   let done = 0;
   const drafts = hops.flatMap(({ isRelease, workloads }, hop) => {
@@ -200,7 +206,7 @@ export function planUpgrade(hops: readonly HopMoves[], parallelism: number, perf
 }
 
 /** The counts before a hop, and the number of hops. */
-type CountsBeforeHop = Counts & { readonly hops: number };
+type CountsBeforeHop = WorkloadCounts & { readonly hops: number };
 
 function draftRelease(
   [deployments = [], ...patches]: Workloads,

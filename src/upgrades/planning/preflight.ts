@@ -7,7 +7,7 @@ import type { NewJob } from '../jobs/job.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maxLengths } from '../versions/manifest-links.ts';
 import { type Hop, createPathFinder, maxHops, planHops } from '../versions/hops.ts';
-import { type Plan, planRollback, planUpgrade, skippedSteps } from './plan.ts';
+import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
 import {
   type Deployment,
   afterRollback,
@@ -106,7 +106,7 @@ function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: I
     index += versions.length;
     return { isRelease: target.type === 'release', workloads: ofHop };
   });
-  const plan = planUpgrade(moves, inventory.parallelism, inventory.performers);
+  const plan = planSteps(moves, inventory.parallelism, inventory.performers);
   if (hops.length === 1) return plan;
   const planned = hops.map(({ target, versions, from, to, after }) => ({
     from,

@@ -4,7 +4,7 @@
 export const maxLengths = { id: 128, build: 64 };
 
 /** Links of invalid entries are checked too. A build that cannot be read is undefined. */
-type Link = {
+type VersionLink = {
   readonly id: string;
   readonly type: 'release' | 'patch';
   readonly build: string;
@@ -21,7 +21,7 @@ type Entry = {
   readonly previousBuild?: unknown;
 };
 
-export function readLink(entry: unknown): Link[] {
+export function readLink(entry: unknown): VersionLink[] {
   const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = (entry ?? {}) as Entry;
   const ownBuild = readBuild(build);
   if (typeof id !== 'string' || id.length > maxLengths.id || ownBuild === undefined) return [];
@@ -39,14 +39,14 @@ function readBuild(value: unknown): string | undefined {
   return typeof text === 'string' && text.length <= maxLengths.build ? text : undefined;
 }
 
-export function findLinkProblems(links: readonly Link[], installed: readonly Link[]): string[] {
+export function findLinkProblems(links: readonly VersionLink[], installed: readonly VersionLink[]): string[] {
   const ids = new Set<string>();
   const repeated = links
     .filter(({ id }) => ids.has(id) || !ids.add(id))
     .map(({ id }) => `${id}: occurs more than once.`);
   const all = [...links, ...installed.filter(({ id }) => !ids.has(id))];
 
-  const byBuild = new Map<string, Link>();
+  const byBuild = new Map<string, VersionLink>();
   const sameBuild: string[] = [];
   for (const link of all) {
     const rival = byBuild.get(linkKey(link, link.build));
@@ -55,7 +55,7 @@ export function findLinkProblems(links: readonly Link[], installed: readonly Lin
     byBuild.set(linkKey(link, link.build), link);
   }
   const releases = new Set(all.filter(({ type }) => type === 'release').map(({ build }) => build));
-  const before = (link: Link) =>
+  const before = (link: VersionLink) =>
     link.previous === undefined ? undefined : byBuild.get(linkKey(link, link.previous));
   return [
     ...repeated,
@@ -66,16 +66,16 @@ export function findLinkProblems(links: readonly Link[], installed: readonly Lin
 }
 
 /** Builds of releases are unique in the manifest, builds of patches only within their release. */
-function linkKey({ type, release }: Link, build: string): string {
+function linkKey({ type, release }: VersionLink, build: string): string {
   return type === 'release' ? `release ${build}` : `patch ${release ?? ''} ${build}`;
 }
 
 function findBadPatches(
-  links: readonly Link[],
+  links: readonly VersionLink[],
   releases: ReadonlySet<string>,
-  before: (link: Link) => Link | undefined,
+  before: (link: VersionLink) => VersionLink | undefined,
 ): string[] {
-  const successors = new Map<string, Link>();
+  const successors = new Map<string, VersionLink>();
   return links.flatMap((link) => {
     const { id, type, release, previous, build } = link;
     if (type === 'release' || release === undefined || previous === undefined) return [];
@@ -92,12 +92,15 @@ function findBadPatches(
 }
 
 /** A version of an earlier walk cannot lead to a new circle, so each version is visited once. */
-function findCircles(links: readonly Link[], before: (link: Link) => Link | undefined): string[] {
-  const visited = new Set<Link>();
+function findCircles(
+  links: readonly VersionLink[],
+  before: (link: VersionLink) => VersionLink | undefined,
+): string[] {
+  const visited = new Set<VersionLink>();
   const problems: string[] = [];
   for (const start of links) {
-    const walk = new Set<Link>();
-    let at: Link | undefined = start;
+    const walk = new Set<VersionLink>();
+    let at: VersionLink | undefined = start;
     while (at && !visited.has(at) && !walk.has(at)) {
       walk.add(at);
       at = before(at);

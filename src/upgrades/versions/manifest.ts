@@ -92,8 +92,7 @@ const limits = {
   extensions: 100,
 };
 
-type ManifestResult =
-  { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
+type ManifestResult = { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
   const excess = findExcess(bytes, limits);

@@ -6,13 +6,13 @@ import { type Row, renderTable } from '../../console/table.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 
 /** How many deliveries the charts show. */
-export const mostCharted = 100;
+export const maxCharted = 100;
 
 const minute = 60_000;
 const hour = 60 * minute;
 const steps = [minute, 5 * minute, 15 * minute, hour, 3 * hour, 6 * hour, 24 * hour, 7 * 24 * hour];
 const fewestColumns = 24;
-const mostColumns = 48;
+const maxColumns = 48;
 
 /** The deliveries that were created within one step of time. */
 type Column = {
@@ -24,7 +24,7 @@ type Column = {
 
 function columnsOf(deliveries: readonly Delivery[], now: number): Column[] {
   const oldest = Math.min(now, ...deliveries.map(({ createdAt }) => createdAt));
-  const step = steps.find((one) => (now - oldest) / one < mostColumns - 1) ?? now - oldest + 1;
+  const step = steps.find((one) => (now - oldest) / one < maxColumns - 1) ?? now - oldest + 1;
   const last = Math.floor(now / step);
   const first = Math.min(Math.floor(oldest / step), last - fewestColumns + 1);
   const columns = new Map<number, Delivery[]>();

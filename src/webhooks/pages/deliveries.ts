@@ -94,11 +94,7 @@ export function renderOutcome({ status, error, durationMs }: Attempt): Html {
 }
 
 /** Undefined if the delivery has ended. */
-function formatNextAttempt(
-  delivery: Delivery,
-  settings: WebhookSettings,
-  now: number,
-): string | undefined {
+function formatNextAttempt(delivery: Delivery, settings: WebhookSettings, now: number): string | undefined {
   const at = nextAttemptAt(delivery, settings);
   if (at === null) return undefined;
   return at <= now ? 'Waiting for its turn' : `Next attempt in ${formatDuration(at - now)}`;

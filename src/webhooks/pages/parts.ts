@@ -7,7 +7,7 @@ import { filterFields } from '../deliveries-fields.rest.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 import type { FailureWindow } from '../sending/failure-window.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type Health, type Webhook, webhookToJson } from '../webhook.ts';
+import { type WebhookHealth, type Webhook, webhookToJson } from '../webhook.ts';
 
 type Place = Pick<PageContext<unknown>, 'href'>;
 
@@ -58,13 +58,13 @@ export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength 
 
 /** `failures` are those in the failure window; `left` is how many more deactivate the webhook. */
 export type HealthView = {
-  readonly health: Health;
+  readonly health: WebhookHealth;
   readonly failures: number;
   readonly left: number;
   readonly windowStart: number | null;
 };
 
-export function readHealth(
+export function readWebhookHealth(
   webhook: Webhook,
   window: FailureWindow | null,
   settings: WebhookSettings,
@@ -79,14 +79,14 @@ export function readHealth(
   };
 }
 
-export const healthLabels: Readonly<Record<Health, string>> = {
+export const healthLabels: Readonly<Record<WebhookHealth, string>> = {
   deactivated: 'Deactivated',
   failing: 'Failing',
   ok: 'OK',
   inactive: 'Inactive',
 };
 
-export const healthColours: Readonly<Record<Health, 'good' | 'warn' | 'bad'>> = {
+export const healthColours: Readonly<Record<WebhookHealth, 'good' | 'warn' | 'bad'>> = {
   deactivated: 'bad',
   failing: 'warn',
   ok: 'good',
@@ -114,7 +114,7 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
     : html`Not active since it was created.`;
 }
 
-const ranks: Readonly<Record<Health, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };
+const ranks: Readonly<Record<WebhookHealth, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };
 
 /** The webhook that needs attention most comes first. */
 export function compareHealth(one: HealthView, other: HealthView): number {

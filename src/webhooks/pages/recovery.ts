@@ -38,7 +38,7 @@ export async function renderRecovery(
   </div>`;
 }
 
-const mostRead = 100;
+const maxRead = 100;
 
 /** `since` is when the oldest of them was created. */
 async function findRecoverable(
@@ -50,10 +50,10 @@ async function findRecoverable(
   const filter: DeliveryFilter = { webhookId, states: [state] };
   const count = (await store.deliveries.countMatched(filter, now)).get(webhookId) ?? 0;
   if (count === 0) return undefined;
-  const { deliveries, total } = await store.deliveries.page(filter, 0, mostRead);
+  const { deliveries, total } = await store.deliveries.page(filter, 0, maxRead);
   const repeatable = deliveries.filter(({ isPing, redeliveredAs }) => !isPing && redeliveredAs === null);
   const [oldest] =
-    repeatable.length >= count || total <= mostRead
+    repeatable.length >= count || total <= maxRead
       ? repeatable.slice(-1)
       : (await store.deliveries.page(filter, total - 1, 1)).deliveries;
   return { state, count, since: oldest?.createdAt ?? 0 };

@@ -5,7 +5,7 @@ import type { View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { listWebhooks } from '../webhook.ts';
-import { readHealth } from './parts.ts';
+import { readWebhookHealth } from './parts.ts';
 
 export function showSettings(store: ReadableStore): View<unknown> {
   return async ({ href, now }) => {
@@ -13,7 +13,7 @@ export function showSettings(store: ReadableStore): View<unknown> {
     const windows = await store.deliveries.failureWindows();
     const all = listWebhooks(store);
     const withFailures = all.filter((webhook) => {
-      const view = readHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
+      const view = readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
       return webhook.active && view.failures > 0;
     });
     return html`<p>${formatPolicy(settings)}</p>

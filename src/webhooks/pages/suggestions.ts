@@ -3,13 +3,13 @@ import type { Caller } from '../../lib/caller.ts';
 import { mayList, pathOfService, services } from '../../catalog/catalog.ts';
 import type { Reader } from '../../store/state.ts';
 
-const mostSuggested = 200;
+const maxSuggested = 200;
 
 /** Only services that the caller may list. */
 export function servicePaths(reader: Reader, caller: Caller): string[] {
   const paths: string[] = [];
   for (const service of reader.all(services)) {
-    if (paths.length === mostSuggested) break;
+    if (paths.length === maxSuggested) break;
     if (mayList(service, caller)) paths.push(pathOfService(service));
   }
   return paths.sort();

@@ -2,9 +2,9 @@
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../console/html.ts';
 import { renderTime } from '../../console/json.ts';
-import type { QueuePlace } from '../queue/delivery-queue.ts';
+import type { QueuePosition } from '../queue/delivery-queue.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { mostCounted } from '../queue/delivery-filter.ts';
+import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
 import { type Delivery, nextAttemptAt, retryWaitMs, slotsPerReceiver } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { receiverOf } from '../sending/target-policy.ts';
@@ -20,7 +20,7 @@ export async function explainWaiting(
   const at = nextAttemptAt(delivery, settings);
   const webhook = store.get(webhooks, delivery.webhookId);
   if (at === null || !webhook) return undefined;
-  const place = await store.deliveries.placeOf(delivery.id, {
+  const place = await store.deliveries.positionOf(delivery.id, {
     at: now,
     retryWaitMs: retryWaitMs(settings),
     webhookIds: webhooksWithReceiverOf(store, webhook),
@@ -28,7 +28,7 @@ export async function explainWaiting(
   const number = delivery.attempts.length + 1;
   if (place?.isClaimed) return html`Attempt ${number} is in progress.`;
   if (at > now) return html`Attempt ${number} is due in ${formatDuration(at - now)}, at ${renderTime(at)}.`;
-  return html`Attempt ${number} is due. ${place && explainPlace(place, webhook)}`;
+  return html`Attempt ${number} is due. ${place && explainPosition(place, webhook)}`;
 }
 
 function webhooksWithReceiverOf(store: ReadableStore, { hookUrl }: Webhook): string[] {
@@ -38,13 +38,13 @@ function webhooksWithReceiverOf(store: ReadableStore, { hookUrl }: Webhook): str
     .map(({ id }) => id);
 }
 
-function explainPlace({ claimed, ahead }: QueuePlace, { hookUrl }: Webhook): string {
+function explainPosition({ claimed, ahead }: QueuePosition, { hookUrl }: Webhook): string {
   const limit = `${formatCount(claimed, 'delivery')} to ${new URL(hookUrl).host} are in progress, which is the limit for a receiver. `;
   return `${claimed >= slotsPerReceiver ? limit : ''}${formatAhead(ahead)}`;
 }
 
 function formatAhead(ahead: number): string {
   if (ahead === 0) return 'It is the next delivery of this webhook.';
-  const atLeast = ahead === mostCounted ? 'At least ' : '';
+  const atLeast = ahead === maxCountedDeliveries ? 'At least ' : '';
   return `${atLeast}${formatCount(ahead, 'delivery')} of this webhook ${ahead === 1 ? 'goes' : 'go'} first.`;
 }

@@ -1,7 +1,7 @@
 // What deactivating or deleting webhooks loses, in words. The buttons and the forms of the operations show it.
 import { formatCount } from '../../lib/format.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { mostCounted } from '../queue/delivery-filter.ts';
+import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
 import { type Webhook, listWebhooks } from '../webhook.ts';
 
 const laterRedelivery = 'You can redeliver them after you activate the webhook again.';
@@ -22,7 +22,7 @@ export async function deletionWarning(store: ReadableStore, { id, name }: Webhoo
   const { total, isTotalExact } = await store.deliveries.page({ webhookId: id }, 0, 1);
   const all = isTotalExact
     ? formatCount(total, 'delivery')
-    : `more than ${formatCount(mostCounted, 'delivery')}`;
+    : `more than ${formatCount(maxCountedDeliveries, 'delivery')}`;
   const unsent = pending === 0 ? '' : `, ${formatCount(pending, 'pending one')} included`;
   return total === 0
     ? `${name} is deleted. It has no deliveries.`

@@ -8,7 +8,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { webhookSettings } from '../settings.ts';
 import type { Delivery } from '../queue/delivery.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
-import { mostCharted, renderCharts } from './charts.ts';
+import { maxCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';
 import { renderFilter } from './filter.ts';
 import {
@@ -17,7 +17,7 @@ import {
   formHref,
   formatReceiver,
   healthColours,
-  readHealth,
+  readWebhookHealth,
   renderHealth,
   signInHint,
 } from './parts.ts';
@@ -30,9 +30,9 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
-    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, mostCharted);
+    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxCharted);
     const window = await store.deliveries.failureWindow(webhook.id);
-    const view = readHealth(webhook, window, store.read(webhookSettings), now);
+    const view = readWebhookHealth(webhook, window, store.read(webhookSettings), now);
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;

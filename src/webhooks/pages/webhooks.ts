@@ -16,7 +16,7 @@ import {
   formHref,
   formatReceiver,
   healthLabels,
-  readHealth,
+  readWebhookHealth,
   renderDeliveryState,
   renderHealth,
   returnAddress,
@@ -70,7 +70,7 @@ async function listByHealth(
   return listWebhooks(store, service)
     .map((webhook) => ({
       webhook,
-      view: readHealth(webhook, windows.get(webhook.id) ?? null, settings, at),
+      view: readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, at),
     }))
     .sort((one, other) => compareHealth(one.view, other.view));
 }

@@ -14,17 +14,17 @@ export type DeliveryFilter = {
 };
 
 /** Pages count no further. */
-export const mostCounted = 10_000;
+export const maxCountedDeliveries = 10_000;
 
 export type DeliveryPage = {
   readonly deliveries: readonly Delivery[];
-  /** How many match, at most `mostCounted`. */
+  /** How many match, at most `maxCounted`. */
   readonly total: number;
   /** Whether `total` is exact, because no more match. */
   readonly isTotalExact: boolean;
 };
 
-export function matchesFilter(delivery: Delivery, filter: DeliveryFilter): boolean {
+export function matchesDeliveryFilter(delivery: Delivery, filter: DeliveryFilter): boolean {
   const { webhookId, event, state, createdAt } = delivery;
   return (
     (filter.webhookId === undefined || filter.webhookId === webhookId) &&

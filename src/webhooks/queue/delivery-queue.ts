@@ -33,7 +33,7 @@ export type DeliveryQueue = {
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
   /** The event that was published with this id less than 24 hours before `at`. */
   findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
-  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions. `stopping` ends it between two portions. */
+  /** Deletes the event ids that were published 24 hours before `at` or earlier, in batches. `stopping` ends it between two batches. */
   forgetEvents: (at: number, stopping?: AbortSignal) => Promise<void>;
   claim: (request: ClaimRequest) => Promise<Claimed>;
   /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
@@ -49,11 +49,11 @@ export type DeliveryQueue = {
    * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if the redelivery or its
    * webhook no longer exists, or if the webhook is inactive. Several processes may call it at the same time.
    */
-  redeliver: (redelivery: Redelivery, portion: RedeliveryPortion) => Promise<Redelivered>;
+  redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
   /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
   pendingOf: (webhookId: string) => Promise<number>;
   /** What a pending delivery waits for. Undefined if it is not pending. */
-  placeOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePlace | undefined>;
+  positionOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePosition | undefined>;
   /** How many deliveries that could have been recovered this process has removed, because a webhook had too many of them. */
   evicted: () => number;
   /** When the oldest pending delivery was created. */
@@ -72,7 +72,7 @@ export type DeliveryQueue = {
 
 export type Remembered = { readonly eventId: string; readonly at: number };
 
-export type RedeliveryPortion = {
+export type RedeliveryBatch = {
   readonly most: number;
   readonly at: number;
   readonly newId: () => string;
@@ -105,12 +105,12 @@ export type QueueOfReceiver = {
   readonly webhookIds: readonly string[];
 };
 
-export type QueuePlace = {
+export type QueuePosition = {
   /** Whether a process has claimed the delivery: its attempt is in progress. */
   readonly isClaimed: boolean;
   /** How many deliveries to the receiver are claimed, this one included. */
   readonly claimed: number;
-  /** How many due deliveries of the webhook are claimed before this one, at most `mostCounted`. */
+  /** How many due deliveries of the webhook are claimed before this one, at most `maxCounted`. */
   readonly ahead: number;
 };
 

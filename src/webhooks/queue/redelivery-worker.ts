@@ -1,6 +1,6 @@
 // Creates the new deliveries of redeliveries by filter, in the background.
 //
-// Every process works on every redelivery (redelivery.ts), one portion of each in turn; the store gives each process other deliveries. When
+// Every process works on every redelivery (redelivery.ts), one batch of each in turn; the store gives each process other deliveries. When
 // as many deliveries are pending as `publish` allows, or when other processes are repeating what is left, the worker waits and looks again.
 // A redelivery of which nothing is left is removed. A process that is killed in between leaves it to the others, or to the next one.
 import { isUnavailable } from '../../lib/errors.ts';
@@ -10,8 +10,8 @@ import type { Tasks } from '../../lib/tasks.ts';
 import type { PublishLimits } from './event-publisher.ts';
 import { type Redelivery, listRedeliveries, redeliveries } from './redelivery.ts';
 
-/** A portion may exceed the limit of pending bytes, so it is small. */
-const portion = 100;
+/** A batch may exceed the limit of pending bytes, so it is small. */
+const batch = 100;
 
 const lookAgainMs = 500;
 const retryAfterErrorMs = 10_000;
@@ -68,12 +68,12 @@ export class RedeliveryWorker {
     this.#wake();
   }
 
-  /** Returns whether a portion of any redelivery was created, or one has ended. */
+  /** Returns whether a batch of any redelivery was created, or one has ended. */
   async #advanceAll(stopping: AbortSignal): Promise<boolean> {
     let hasAdvanced = false;
     for (const redelivery of listRedeliveries(this.#options.store)) {
       if (stopping.aborted) throw stopping.reason;
-      // The memory store answers without a turn of the event loop, so many portions would stop all other work.
+      // The memory store answers without a turn of the event loop, so many batches would stop all other work.
       await this.#options.runtime.yieldToEventLoop();
       try {
         if (await this.#advance(redelivery)) hasAdvanced = true;
@@ -87,7 +87,7 @@ export class RedeliveryWorker {
 
   async #advance(redelivery: Redelivery): Promise<boolean> {
     const { store, runtime } = this.#options;
-    const most = Math.min(portion, this.#room());
+    const most = Math.min(batch, this.#room());
     if (most <= 0) return false;
     const { created, isDone } = await store.deliveries.redeliver(redelivery, {
       most,

@@ -1,6 +1,6 @@
 // A redelivery by filter: an administrator repeats all deliveries of a webhook that match.
 //
-// The request stores the redelivery and ends. Every process then creates the new deliveries in portions (redelivery-worker.ts); a portion
+// The request stores the redelivery and ends. Every process then creates the new deliveries in batches (redelivery-worker.ts); a batch
 // creates them and links them to the deliveries they repeat in one transaction, so each is repeated once, whichever process is killed. When
 // none is left, the redelivery is removed. It is also removed if the webhook is deactivated or deleted.
 //
@@ -10,7 +10,7 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { type DeliveryFilter, isSameFilter, matchesFilter } from './delivery-filter.ts';
+import { type DeliveryFilter, isSameFilter, matchesDeliveryFilter } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 import { webhooks } from '../webhook.ts';
 
@@ -32,7 +32,9 @@ export function matchesRedelivery(delivery: Delivery, filter: DeliveryFilter, re
   const { isPing, endedAt, createdAt, redeliveryOf, redeliveredAs } = delivery;
   const isEarlier = redeliveryOf === null ? createdAt <= requestedAt : createdAt < requestedAt;
   const hasEnded = endedAt !== null && endedAt <= requestedAt;
-  return !isPing && redeliveredAs === null && isEarlier && hasEnded && matchesFilter(delivery, filter);
+  return (
+    !isPing && redeliveredAs === null && isEarlier && hasEnded && matchesDeliveryFilter(delivery, filter)
+  );
 }
 
 /** The redeliveries of a webhook, or all, oldest first. */

@@ -63,7 +63,7 @@ function operationsPart(): string {
   return ['## Operations', table(head, rows)].join('\n\n');
 }
 
-const mostServices = 2;
+const maxServices = 2;
 
 /** One element per line. Only for reading: the answers on the wire have no white space between elements. */
 export function indent(xml: string): string {
@@ -87,8 +87,8 @@ export function indent(xml: string): string {
 
 function shorten(services: string): string {
   const all = services.split(/(?<=<\/ServiceDescription>)/);
-  const rest = all.length - mostServices;
-  return rest <= 0 ? services : `${all.slice(0, mostServices).join('')}<!-- ${rest} more -->`;
+  const rest = all.length - maxServices;
+  return rest <= 0 ? services : `${all.slice(0, maxServices).join('')}<!-- ${rest} more -->`;
 }
 
 function exchange(folder: string): string {

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { isRegistryHost } from './image.ts';
 
-export type Credentials = { readonly username: string; readonly password: string };
+export type RegistryCredentials = { readonly username: string; readonly password: string };
 
 /** By host, with the port if it is not the default. */
-export type RegistryAuth = ReadonlyMap<string, Credentials>;
+export type RegistryAuth = ReadonlyMap<string, RegistryCredentials>;
 
 type AuthResult = { readonly auth: RegistryAuth } | { readonly problems: readonly string[] };
 
@@ -39,7 +39,7 @@ export function parseRegistryAuth(text: string): AuthResult {
     return {
       problems: [...problems, 'REGISTRY_AUTH_FILE: auths must be an object, with an entry for each host.'],
     };
-  const auth = new Map<string, Credentials>();
+  const auth = new Map<string, RegistryCredentials>();
   for (const [key, entry] of Object.entries(auths)) {
     const host = hostOf(key);
     const credentials = readCredentials(entry);
@@ -61,7 +61,7 @@ function hostOf(key: string): string | undefined {
   return isRegistryHost(host) ? host : undefined;
 }
 
-function readCredentials(entry: unknown): Credentials | string {
+function readCredentials(entry: unknown): RegistryCredentials | string {
   if (!isObject(entry)) return 'must be an object';
   const { auth, username, password, identitytoken, registrytoken } = entry;
   if (identitytoken !== undefined || registrytoken !== undefined)

@@ -30,7 +30,7 @@ export type RegistryResponse = {
   readonly body: Buffer;
 };
 
-const requestTimeoutMs = 10_000;
+const registryTimeoutMs = 10_000;
 
 /**
  * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy with chunk
@@ -55,10 +55,10 @@ export class RegistryClient {
   /** Rejects with a `RequestError` that names the host. */
   async send(request: RegistryRequest, stopping: AbortSignal): Promise<RegistryResponse> {
     const { host } = request.url;
-    const late = `no complete answer came within ${requestTimeoutMs / 1000} seconds.`;
+    const late = `no complete answer came within ${registryTimeoutMs / 1000} seconds.`;
     try {
       return await withTimeout(this.#options.runtime, (signal) => this.#attempt(request, signal), {
-        ms: requestTimeoutMs,
+        ms: registryTimeoutMs,
         message: late,
         stopping,
       });

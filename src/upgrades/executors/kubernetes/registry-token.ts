@@ -1,6 +1,6 @@
 // Answers the challenge of a registry: with the credentials themselves, or with a token that its token service issues for them.
 import { RequestError } from '../../../lib/request-error.ts';
-import type { Credentials } from './registry-auth.ts';
+import type { RegistryCredentials } from './registry-auth.ts';
 import type { RegistryClient } from './registry-client.ts';
 
 type Challenge = { readonly scheme: string; readonly parameters: ReadonlyMap<string, string> };
@@ -10,7 +10,7 @@ type AuthorizationRequest = {
   readonly host: string;
   readonly repository: string;
   readonly challenges: readonly Challenge[];
-  readonly credentials: Credentials | undefined;
+  readonly credentials: RegistryCredentials | undefined;
   readonly stopping: AbortSignal;
 };
 
@@ -37,7 +37,7 @@ export async function authorize(request: AuthorizationRequest): Promise<string |
   return credentials && challenges.some(({ scheme }) => scheme === 'basic') ? basic(credentials) : undefined;
 }
 
-function basic({ username, password }: Credentials): string {
+function basic({ username, password }: RegistryCredentials): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { RequestError } from '../../../lib/request-error.ts';
 import { type RegistryReference, isImageDigest } from './image.ts';
-import type { Credentials } from './registry-auth.ts';
+import type { RegistryCredentials } from './registry-auth.ts';
 import { LateAnswerError, type RegistryClient, type RegistryResponse } from './registry-client.ts';
 import { authorize, parseChallenges } from './registry-token.ts';
 
@@ -16,7 +16,7 @@ export type Lookup =
 
 type LookupOptions = {
   readonly client: RegistryClient;
-  readonly credentials: Credentials | undefined;
+  readonly credentials: RegistryCredentials | undefined;
   readonly stopping: AbortSignal;
 };
 

@@ -4,7 +4,12 @@
 // Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
 // replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
 // they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
-import { type DeliveryFilter, type DeliveryPage, matchesFilter, mostCounted } from '../delivery-filter.ts';
+import {
+  type DeliveryFilter,
+  type DeliveryPage,
+  matchesDeliveryFilter,
+  maxCountedDeliveries,
+} from '../delivery-filter.ts';
 import {
   type Delivery,
   bytesOfFinished,
@@ -23,12 +28,12 @@ import type {
   Claimed,
   DeliveryRetention,
   QueueOfReceiver,
-  QueuePlace,
+  QueuePosition,
   Redelivered,
-  RedeliveryPortion,
+  RedeliveryBatch,
 } from '../delivery-queue.ts';
 import { type Heap, createHeap } from './heap.ts';
-import { countAhead } from './place.ts';
+import { countAhead } from './position.ts';
 
 /** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;
@@ -102,19 +107,23 @@ export class DeliveryLists {
     const deliveries: Delivery[] = [];
     let count = 0;
     for (const delivery of this.#newestFirst(filter.webhookId)) {
-      if (!matchesFilter(delivery, filter)) continue;
+      if (!matchesDeliveryFilter(delivery, filter)) continue;
       if (count >= start && deliveries.length < num) deliveries.push(delivery);
       count += 1;
-      if (count > mostCounted && count >= start + num) break;
+      if (count > maxCountedDeliveries && count >= start + num) break;
     }
-    return { deliveries, total: Math.min(count, mostCounted), isTotalExact: count <= mostCounted };
+    return {
+      deliveries,
+      total: Math.min(count, maxCountedDeliveries),
+      isTotalExact: count <= maxCountedDeliveries,
+    };
   }
 
   pendingOf(webhookId: string): number {
     return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
   }
 
-  placeOf(id: string, queue: QueueOfReceiver): QueuePlace | undefined {
+  positionOf(id: string, queue: QueueOfReceiver): QueuePosition | undefined {
     const delivery = this.#deliveries.get(id);
     if (delivery?.state !== 'pending') return undefined;
     const receivers = new Set(queue.webhookIds);
@@ -139,7 +148,7 @@ export class DeliveryLists {
 
   redeliver(
     { webhookId, filter, requestedAt }: Redelivery,
-    { most, at, newId }: RedeliveryPortion,
+    { most, at, newId }: RedeliveryBatch,
   ): Redelivered {
     const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, filter, requestedAt));
     const marks = matched.slice(0, most).map((delivery) => {

@@ -12,13 +12,13 @@ import {
   type DeliveryRetention,
   type DeliveryWrites,
   type Redelivered,
-  type RedeliveryPortion,
+  type RedeliveryBatch,
   type Remembered,
   LostClaim,
 } from '../delivery-queue.ts';
 import type { Reader } from '../../../store/state.ts';
 import { type DeliveryListDump, DeliveryLists } from './lists.ts';
-import { done, run } from '../../../store/memory/run.ts';
+import { done, runNow } from '../../../store/memory/run.ts';
 
 type MemoryDeliveriesOptions = {
   readonly reader: Reader;
@@ -47,23 +47,23 @@ export class MemoryDeliveries {
   }
 
   readonly queue: DeliveryQueue = {
-    publish: (rule, remember) => run(() => this.#publish(rule, remember)),
-    findEvent: (eventId, at) => run(() => this.#findEvent(eventId, at)),
-    forgetEvents: (at) => run(() => this.#forgetEvents(at)),
-    claim: (request) => run(() => this.#lists.claim(request)),
-    complete: (claimed, rule) => run(() => this.#complete(claimed, rule)),
-    release: (claimed) => run(() => this.#release(claimed)),
-    find: (id) => run(() => this.#lists.find(id)),
-    page: (filter, start, num) => run(() => this.#lists.page(filter, start, num)),
-    countMatched: (filter, at) => run(() => this.#lists.countMatched(filter, at)),
-    redeliver: (redelivery, portion) => run(() => this.#redeliver(redelivery, portion)),
-    pendingOf: (webhookId) => run(() => this.#lists.pendingOf(webhookId)),
-    placeOf: (id, queue) => run(() => this.#lists.placeOf(id, queue)),
+    publish: (rule, remember) => runNow(() => this.#publish(rule, remember)),
+    findEvent: (eventId, at) => runNow(() => this.#findEvent(eventId, at)),
+    forgetEvents: (at) => runNow(() => this.#forgetEvents(at)),
+    claim: (request) => runNow(() => this.#lists.claim(request)),
+    complete: (claimed, rule) => runNow(() => this.#complete(claimed, rule)),
+    release: (claimed) => runNow(() => this.#release(claimed)),
+    find: (id) => runNow(() => this.#lists.find(id)),
+    page: (filter, start, num) => runNow(() => this.#lists.page(filter, start, num)),
+    countMatched: (filter, at) => runNow(() => this.#lists.countMatched(filter, at)),
+    redeliver: (redelivery, batch) => runNow(() => this.#redeliver(redelivery, batch)),
+    pendingOf: (webhookId) => runNow(() => this.#lists.pendingOf(webhookId)),
+    positionOf: (id, queue) => runNow(() => this.#lists.positionOf(id, queue)),
     evicted: () => this.#lists.evicted,
-    oldestPendingAt: () => run(() => this.#lists.oldestPendingAt()),
+    oldestPendingAt: () => runNow(() => this.#lists.oldestPendingAt()),
     pending: () => this.#lists.pending(),
-    failureWindows: () => run(() => new Map(this.#windows)),
-    failureWindow: (webhookId) => run(() => this.failures(webhookId)),
+    failureWindows: () => runNow(() => new Map(this.#windows)),
+    failureWindow: (webhookId) => runNow(() => this.failures(webhookId)),
     onFree: (listener) => {
       this.#listeners.add(listener);
       return () => this.#listeners.delete(listener);
@@ -201,11 +201,11 @@ export class MemoryDeliveries {
     return { delivery, needsUpdate: false };
   }
 
-  #redeliver({ id, webhookId }: Redelivery, portion: RedeliveryPortion): Redelivered {
+  #redeliver({ id, webhookId }: Redelivery, batch: RedeliveryBatch): Redelivered {
     const redelivery = this.#reader.get(redeliveries, id);
     const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
     if (!redelivery || !isActive) return { created: 0, isDone: true };
-    const redelivered = this.#lists.redeliver(redelivery, portion);
+    const redelivered = this.#lists.redeliver(redelivery, batch);
     if (redelivered.created > 0) this.#hasFreed = true;
     this.notify();
     return redelivered;

@@ -27,7 +27,7 @@ export const isFree = `d.state = 'pending' and d.claimed_by is null`;
 const isStillFree = `concat(d.state, d.claimed_by) = 'pending'`;
 
 /** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */
-const mostRoom = 1_000_000;
+const maxRoom = 1_000_000;
 
 /** When another process was faster, this one looks again after this time. */
 const lookAgainMs = 20;
@@ -220,7 +220,7 @@ export class Claims {
     return [...this.#turns].flatMap((webhookId) => {
       const receiver = receiverOf(webhookId);
       const room = roomFor(receiver) - (taken.get(receiver) ?? 0);
-      return room > 0 ? [{ webhookId, receiver, room: Math.min(room, mostRoom) }] : [];
+      return room > 0 ? [{ webhookId, receiver, room: Math.min(room, maxRoom) }] : [];
     });
   }
 

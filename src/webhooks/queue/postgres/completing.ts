@@ -9,7 +9,13 @@ import type { Reader } from '../../../store/state.ts';
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
 import type { Claims, ClaimsOptions } from './claims.ts';
 import { type Client, isAborted, outdatedProgram, query } from '../../../store/postgres/database.ts';
-import { type Held, completeDeliveries, completeParameters, completeValues, countPending } from './rows.ts';
+import {
+  type Held,
+  completeDeliveries,
+  completeParameters,
+  completeValues,
+  pendingCountStatement,
+} from './rows.ts';
 import { lockFailureWindows, setFailureWindows } from './failure-windows.ts';
 import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
@@ -27,8 +33,8 @@ type Counted = Ended & { readonly count: NonNullable<Extract<Completion, { count
 
 type Results = Map<Complete, Completed | Error | undefined>;
 
-const mostAtOnce = 500;
-const mostAborts = 10;
+const maxAtOnce = 500;
+const maxAborts = 10;
 
 const isCurrent = 'not (select is_outdated from current)';
 
@@ -40,7 +46,7 @@ const completeStatement = (() => {
     deleted as (
       delete from deliveries d using unnest($${ids}::text[], $${claims}::bigint[]) v(id, claim)
       where d.id = v.id and d.claim = v.claim and ${isCurrent} returning d.id, d.bytes),
-    counted as (${countPending(
+    counted as (${pendingCountStatement(
       `$${self}::text`,
       'complete',
       `select -count(*) as count, -coalesce(sum(bytes), 0) as bytes from (
@@ -50,7 +56,7 @@ const completeStatement = (() => {
 })();
 
 const completeCountedStatement = `with done as (${completeDeliveries()})
-  ${countPending(
+  ${pendingCountStatement(
     `$${completeParameters + 1}::text`,
     'complete',
     `select -count(*) as count, -coalesce(sum(bytes), 0) as bytes from done where state <> 'pending'`,
@@ -68,7 +74,7 @@ export class Completing {
         const { completeWaitMs } = options.pace;
         if (completeWaitMs > 0) await options.runtime.sleep(completeWaitMs);
       },
-      mostItems: mostAtOnce,
+      maxItems: maxAtOnce,
       // The second of two calls with the same claim finds that it has ended.
       keyOf: ({ claimed }) => claimed.id,
     });
@@ -179,7 +185,7 @@ export class Completing {
         }
         return [];
       } catch (error) {
-        if (!isAborted(error) || aborts === mostAborts) throw error;
+        if (!isAborted(error) || aborts === maxAborts) throw error;
       }
     }
   }

@@ -2,12 +2,12 @@
 import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
-import { type Counts, countsOf } from './rows.ts';
+import { type PendingCounts, countsOf } from './rows.ts';
 
 /** How many looks in a row leave the count of this process unchanged, because the process has changed it during the look. */
-const mostIgnoredLooks = 4;
+const maxIgnoredPolls = 4;
 
-const none: Counts = { count: 0, bytes: 0 };
+const none: PendingCounts = { count: 0, bytes: 0 };
 
 export class PendingCount {
   readonly #self: string;
@@ -24,7 +24,7 @@ export class PendingCount {
     this.#self = self;
   }
 
-  get value(): Counts {
+  get value(): PendingCounts {
     return sum(sum(this.#own, this.#others), this.#planned);
   }
 
@@ -40,7 +40,7 @@ export class PendingCount {
     }
   }
 
-  add(counts: Counts): void {
+  add(counts: PendingCounts): void {
     this.#own = sum(this.#own, counts);
   }
 
@@ -64,19 +64,19 @@ export class PendingCount {
 
   async look(client: Client): Promise<void> {
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
-    const { rows } = await query<Counts & { is_own: boolean }>(
+    const { rows } = await query<PendingCounts & { is_own: boolean }>(
       client,
       `select process = $1 as is_own, sum(count)::bigint as count, sum(bytes)::bigint as bytes from pending_counts group by 1`,
       [this.#self],
     );
     const countsIn = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
     this.#others = countsIn(false);
-    const isOutdated = changes !== this.#changes && this.#ignoredLooks < mostIgnoredLooks;
+    const isOutdated = changes !== this.#changes && this.#ignoredLooks < maxIgnoredPolls;
     this.#ignoredLooks = isOutdated ? this.#ignoredLooks + 1 : 0;
     if (!isOutdated) this.#own = countsIn(true);
   }
 }
 
-function sum(a: Counts, b: Counts): Counts {
+function sum(a: PendingCounts, b: PendingCounts): PendingCounts {
   return { count: a.count + b.count, bytes: a.bytes + b.bytes };
 }

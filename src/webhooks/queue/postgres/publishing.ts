@@ -11,7 +11,13 @@ import type { Reader } from '../../../store/state.ts';
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
 import { type Database, outdatedProgram } from '../../../store/postgres/database.ts';
 import type { Trimmer } from './retention.ts';
-import { countAdded, countPending, insertDeliveries, insertParameters, insertValues } from './rows.ts';
+import {
+  countAdded,
+  pendingCountStatement,
+  insertDeliveries,
+  insertParameters,
+  insertValues,
+} from './rows.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Replica } from '../../../store/postgres/replica.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
@@ -35,10 +41,10 @@ type Publish = {
 type Plan = { readonly deliveries: readonly Delivery[] | Error; readonly remember: Remembered | undefined };
 type Planned = Plan & { readonly deliveries: readonly Delivery[] };
 
-const mostAtOnce = 500;
+const maxAtOnce = 500;
 /** A statement is in memory as a whole, and must not take long. */
-const mostBytesAtOnce = 8 * 1024 ** 2;
-const mostDeliveriesAtOnce = 5_000;
+const maxBytesAtOnce = 8 * 1024 ** 2;
+const maxDeliveriesAtOnce = 5_000;
 
 const isCurrent = 'not (select is_outdated from current)';
 
@@ -56,7 +62,7 @@ const publishStatement = (() => {
     added as (${insertDeliveries(
       `${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`,
     )}),
-    counted as (${countPending(`$${self}::text`, 'publish', countAdded)})
+    counted as (${pendingCountStatement(`$${self}::text`, 'publish', countAdded)})
     select is_outdated, array(select id from fresh) as fresh from current`;
 })();
 
@@ -68,7 +74,7 @@ export class Publishing {
     this.#options = options;
     this.#batcher = new Batcher({
       run: (items) => options.pending.during(() => this.#publishFirst(items)),
-      mostItems: mostAtOnce,
+      maxItems: maxAtOnce,
       // Two events with the same id in one statement would conflict with each other.
       keyOf: ({ remember }) => remember?.eventId,
     });
@@ -146,7 +152,7 @@ export class Publishing {
     let statementBytes = 0;
     let count = 0;
     for (const { rule, remember } of items) {
-      if (statementBytes > mostBytesAtOnce || count > mostDeliveriesAtOnce) break;
+      if (statementBytes > maxBytesAtOnce || count > maxDeliveriesAtOnce) break;
       const deliveries = attempt(() => rule(reader));
       plans.push({ deliveries, remember });
       const [first] = deliveries instanceof Error ? [] : deliveries;

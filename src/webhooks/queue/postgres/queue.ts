@@ -1,5 +1,5 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
-import { type DeliveryFilter, type DeliveryPage, mostCounted } from '../delivery-filter.ts';
+import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
 import type { Delivery } from '../delivery.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
@@ -12,9 +12,9 @@ import type {
   DeliveryQueue,
   DeliveryRetention,
   QueueOfReceiver,
-  QueuePlace,
+  QueuePosition,
   Redelivered,
-  RedeliveryPortion,
+  RedeliveryBatch,
   Remembered,
 } from '../delivery-queue.ts';
 import type { Reader } from '../../../store/state.ts';
@@ -22,14 +22,14 @@ import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import type { Client } from '../../../store/postgres/database.ts';
 import { Trimmer } from './retention.ts';
-import { type Counts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
+import { type PendingCounts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { TransactionDeliveries } from './writes.ts';
 import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
-import { deleteInPortions } from '../../../store/postgres/portions.ts';
+import { deleteInBatches } from '../../../store/postgres/batches.ts';
 import { Publishing } from './publishing.ts';
-import { readQueuePlace } from './place.ts';
+import { readQueuePosition } from './position.ts';
 import { Redelivering } from './redelivering.ts';
 
 type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
@@ -72,7 +72,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   async forgetEvents(at: number, stopping?: AbortSignal): Promise<void> {
-    await deleteInPortions(
+    await deleteInBatches(
       this.#options.database,
       `delete from event_ids where id = any(array(
          select id from event_ids where published_at <= $1 order by published_at limit $2 for update skip locked))`,
@@ -121,8 +121,8 @@ export class PostgresDeliveries implements DeliveryQueue {
     const count = counted?.count ?? 0;
     return {
       deliveries: rows.map(toDelivery),
-      total: Math.min(count, mostCounted),
-      isTotalExact: count <= mostCounted,
+      total: Math.min(count, maxCountedDeliveries),
+      isTotalExact: count <= maxCountedDeliveries,
     };
   }
 
@@ -136,8 +136,8 @@ export class PostgresDeliveries implements DeliveryQueue {
     return new Map(rows.map(({ webhook_id: id, count }) => [id, count]));
   }
 
-  async redeliver(redelivery: Redelivery, portion: RedeliveryPortion): Promise<Redelivered> {
-    const redelivered = await this.#redelivering.redeliver(redelivery, portion);
+  async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
+    const redelivered = await this.#redelivering.redeliver(redelivery, batch);
     if (redelivered.created > 0) this.notify();
     return redelivered;
   }
@@ -150,8 +150,8 @@ export class PostgresDeliveries implements DeliveryQueue {
     return row?.count ?? 0;
   }
 
-  placeOf(id: string, queue: QueueOfReceiver): Promise<QueuePlace | undefined> {
-    return readQueuePlace(this.#options.database, id, queue);
+  positionOf(id: string, queue: QueueOfReceiver): Promise<QueuePosition | undefined> {
+    return readQueuePosition(this.#options.database, id, queue);
   }
 
   evicted(): number {
@@ -165,7 +165,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     return row?.created_at;
   }
 
-  pending(): Counts {
+  pending(): PendingCounts {
     return this.#pending.value;
   }
 

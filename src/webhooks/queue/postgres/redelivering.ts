@@ -1,10 +1,10 @@
-// Repeats deliveries that match a redelivery, in portions. A portion is one statement that commits by itself, as in publishing.ts: it links
+// Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in publishing.ts: it links
 // the matching deliveries to new ones and inserts these. Two processes that run it at the same moment get different deliveries.
 import { redeliveries, type Redelivery } from '../redelivery.ts';
 import { webhooks } from '../../webhook.ts';
-import type { Redelivered, RedeliveryPortion } from '../delivery-queue.ts';
+import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
 import { outdatedProgram } from '../../../store/postgres/database.ts';
-import { countPending } from './rows.ts';
+import { pendingCountStatement } from './rows.ts';
 import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
@@ -18,16 +18,16 @@ export class Redelivering {
     this.#options = options;
   }
 
-  async redeliver(redelivery: Redelivery, portion: RedeliveryPortion): Promise<Redelivered> {
+  async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
     const { database, replica, refresh, pending, trimmer } = this.#options;
     if (!this.#isWanted(redelivery)) return nothingLeft;
     database.requireWritable();
     const result = await pending.during(async () => {
-      const created = await this.#createAt(redelivery, portion, replica.seen);
+      const created = await this.#createAt(redelivery, batch, replica.seen);
       if (created !== undefined) return created;
       await refresh();
       if (!this.#isWanted(redelivery)) return 'ended';
-      const repeated = await this.#createAt(redelivery, portion, anyVersion);
+      const repeated = await this.#createAt(redelivery, batch, anyVersion);
       // A newer version has changed the schema meanwhile.
       if (repeated === undefined) throw outdatedProgram();
       return repeated;
@@ -35,7 +35,7 @@ export class Redelivering {
     if (result === 'ended') return nothingLeft;
     trimmer.noteRedelivered(redelivery.webhookId, result);
     await trimmer.trim();
-    return { created: result, isDone: result < portion.most && (await this.#isDone(redelivery)) };
+    return { created: result, isDone: result < batch.most && (await this.#isDone(redelivery)) };
   }
 
   /** Whether the redelivery has not ended, and its webhook is active. */
@@ -47,7 +47,7 @@ export class Redelivering {
   /** Returns how many redeliveries it has created; undefined, and creates none, if a webhook has changed since the version `seen`. */
   async #createAt(
     redelivery: Redelivery,
-    { most, at, newId }: RedeliveryPortion,
+    { most, at, newId }: RedeliveryBatch,
     seen: number,
   ): Promise<number | undefined> {
     const { database, self, pending } = this.#options;
@@ -106,6 +106,6 @@ function createStatement(search: DeliverySearch): string {
         ${at}::bigint, id
       from numbered order by created_at, placed returning bytes),
     sums as (select count(*) as count, coalesce(sum(bytes), 0)::bigint as bytes from added),
-    counted as (${countPending(`${self}::text`, 'redeliver', 'select count, bytes from sums')})
+    counted as (${pendingCountStatement(`${self}::text`, 'redeliver', 'select count, bytes from sums')})
     select is_outdated, count, bytes from current, sums`;
 }

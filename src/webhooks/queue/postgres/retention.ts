@@ -5,10 +5,14 @@ import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Database, isAborted } from '../../../store/postgres/database.ts';
 
 /** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
-export type Shelf = { readonly webhookId: string; readonly isRecoverable: boolean; readonly keep: number };
+export type RetentionGroup = {
+  readonly webhookId: string;
+  readonly isRecoverable: boolean;
+  readonly keep: number;
+};
 
 /** A transaction deletes at most this many deliveries, so that no other write waits for long. */
-const portion = 1_000;
+const batch = 1_000;
 
 /** SQL of `isRecoverable`, in the form of the index `deliveries_retained`. */
 const recoverable = `(d.state in ('failed', 'missed', 'discarded') and not d.is_ping and d.redelivered_as is null)`;
@@ -25,11 +29,11 @@ export const trimStatement = `with deleted as (
 
 export type Trimmed = { readonly count: number; readonly evicted: number };
 
-export function trimValues(shelves: readonly Shelf[], most: number | null): unknown[] {
+export function trimValues(groups: readonly RetentionGroup[], most: number | null): unknown[] {
   return [
-    shelves.map(({ webhookId }) => webhookId),
-    shelves.map((shelf) => shelf.isRecoverable),
-    shelves.map(({ keep }) => keep),
+    groups.map(({ webhookId }) => webhookId),
+    groups.map((group) => group.isRecoverable),
+    groups.map(({ keep }) => keep),
     most,
   ];
 }
@@ -37,8 +41,8 @@ export function trimValues(shelves: readonly Shelf[], most: number | null): unkn
 export class Trimmer {
   readonly #database: Database;
   readonly #retention: DeliveryRetention;
-  /** Deliveries that finished since their shelf was trimmed last. */
-  readonly #finished = new Map<string, { readonly shelf: Shelf; count: number }>();
+  /** Deliveries that finished since their group was trimmed last. */
+  readonly #finished = new Map<string, { readonly group: RetentionGroup; count: number }>();
   #evicted = 0;
 
   constructor(database: Database, retention: DeliveryRetention) {
@@ -56,7 +60,7 @@ export class Trimmer {
   }
 
   noteFinished(delivery: Delivery): void {
-    if (delivery.state !== 'pending') this.note(this.shelfOf(delivery), 1);
+    if (delivery.state !== 'pending') this.note(this.groupOf(delivery), 1);
   }
 
   /** Notes that deliveries of a webhook were redelivered. */
@@ -64,26 +68,26 @@ export class Trimmer {
     this.note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
   }
 
-  note(shelf: Shelf, count: number): void {
-    const key = `${shelf.isRecoverable} ${shelf.webhookId}`;
-    const noted = this.#finished.get(key) ?? { shelf, count: 0 };
+  note(group: RetentionGroup, count: number): void {
+    const key = `${group.isRecoverable} ${group.webhookId}`;
+    const noted = this.#finished.get(key) ?? { group, count: 0 };
     noted.count += count;
     this.#finished.set(key, noted);
   }
 
-  shelfOf(delivery: Delivery): Shelf {
+  groupOf(delivery: Delivery): RetentionGroup {
     return isRecoverable(delivery)
       ? this.recoverableOf(delivery.webhookId)
       : { webhookId: delivery.webhookId, isRecoverable: false, keep: this.#retention.history };
   }
 
-  recoverableOf(webhookId: string): Shelf {
+  recoverableOf(webhookId: string): RetentionGroup {
     return { webhookId, isRecoverable: true, keep: this.#retention.recoverable };
   }
 
-  /** Trims the shelves with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
+  /** Trims the groups with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
   async trim(): Promise<void> {
-    await this.#trim(({ shelf, count }) => count > Math.floor(shelf.keep / 5));
+    await this.#trim(({ group, count }) => count > Math.floor(group.keep / 5));
   }
 
   async trimAll(): Promise<void> {
@@ -91,15 +95,15 @@ export class Trimmer {
   }
 
   async #trim(
-    isChosen: (noted: { readonly shelf: Shelf; readonly count: number }) => boolean,
+    isChosen: (noted: { readonly group: RetentionGroup; readonly count: number }) => boolean,
   ): Promise<void> {
     const chosen = [...this.#finished].filter(([, noted]) => isChosen(noted));
     if (chosen.length === 0) return;
     for (const [key] of chosen) this.#finished.delete(key);
-    const shelves = chosen.map(([, { shelf }]) => shelf);
+    const groups = chosen.map(([, { group }]) => group);
     try {
-      for (let count = portion; count === portion;) {
-        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, trimValues(shelves, portion));
+      for (let count = batch; count === batch;) {
+        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, trimValues(groups, batch));
         this.#evicted += trimmed?.evicted ?? 0;
         count = trimmed?.count ?? 0;
       }

@@ -135,10 +135,10 @@ export function completeDeliveries(condition = 'true'): string {
     returning d.id, d.state, d.bytes`;
 }
 
-export type Counts = { readonly count: number; readonly bytes: number };
+export type PendingCounts = { readonly count: number; readonly bytes: number };
 
 /** The counts of the deliveries that are pending. */
-export function countsOf(deliveries: readonly Delivery[]): Counts {
+export function countsOf(deliveries: readonly Delivery[]): PendingCounts {
   const pending = deliveries.filter(({ state }) => state === 'pending');
   return {
     count: pending.length,
@@ -147,7 +147,7 @@ export function countsOf(deliveries: readonly Delivery[]): Counts {
 }
 
 /** Adds to the counts of pending deliveries. `from` is a query with the columns `count` and `bytes`. */
-export function countPending(
+export function pendingCountStatement(
   process: string,
   statement: 'publish' | 'complete' | 'update' | 'redeliver',
   from: string,

@@ -4,7 +4,7 @@
 // keys first, and then reads the rows of one page: an index may contain all that the filter needs. The text alone must lead to the right
 // index: the state is a constant, because most indexes have no pending deliveries. The finished deliveries of an event are few, and are read before the other conditions are checked.
 import type { QueryOptions } from '../../../store/postgres/database.ts';
-import { type DeliveryFilter, mostCounted } from '../delivery-filter.ts';
+import { type DeliveryFilter, maxCountedDeliveries } from '../delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';
 import { toStatusColumn } from './rows.ts';
 
@@ -53,9 +53,9 @@ export class DeliverySearch {
       ${orderBy('k')}`;
   }
 
-  /** Counts the deliveries that match, but stops after `mostCounted`. */
+  /** Counts the deliveries that match, but stops after `maxCounted`. */
   get countSome(): string {
-    const most = `limit ${mostCounted + 1}`;
+    const most = `limit ${maxCountedDeliveries + 1}`;
     return `select count(*) from (select from (${this.#parts('', most)}) d ${most}) counted`;
   }
 

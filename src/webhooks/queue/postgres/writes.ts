@@ -5,13 +5,13 @@ import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type DeliveryWrites, LostClaim } from '../delivery-queue.ts';
 import { type Claims, isFree } from './claims.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
-import { type Shelf, type Trimmed, type Trimmer, trimStatement, trimValues } from './retention.ts';
+import { type RetentionGroup, type Trimmed, type Trimmer, trimStatement, trimValues } from './retention.ts';
 import {
-  type Counts,
+  type PendingCounts,
   completeDeliveries,
   completeValues,
   countAdded,
-  countPending,
+  pendingCountStatement,
   countsOf,
   insertDeliveries,
   insertParameters,
@@ -25,7 +25,7 @@ type WritesOptions = { readonly claims: Claims; readonly self: string; readonly 
  * A transaction discards or deletes at most this many pending deliveries of a webhook, because it must not take long. The worker discards
  * the others one by one: their webhook is inactive or does not exist.
  */
-const mostAtOnce = 100_000;
+const maxAtOnce = 100_000;
 
 /** Counts the rows of `gone`, which are no longer pending. */
 const countGone = 'select -count(*) as count, -coalesce(sum(bytes), 0)::bigint as bytes from gone';
@@ -41,7 +41,7 @@ export class TransactionDeliveries implements DeliveryWrites {
   /** How many deliveries the commit removes that could have been recovered. */
   evicted = 0;
   /** How much the commit changes the counts of pending deliveries. */
-  pending: Counts = { count: 0, bytes: 0 };
+  pending: PendingCounts = { count: 0, bytes: 0 };
 
   constructor(client: Client, options: WritesOptions) {
     this.#client = client;
@@ -54,7 +54,7 @@ export class TransactionDeliveries implements DeliveryWrites {
     for (const delivery of deliveries) if (delivery.state !== 'pending') this.missed.push(delivery);
     await query(
       this.#client,
-      `with added as (${insertDeliveries()}) ${countPending(`$${insertParameters + 1}::text`, 'update', countAdded)}`,
+      `with added as (${insertDeliveries()}) ${pendingCountStatement(`$${insertParameters + 1}::text`, 'update', countAdded)}`,
       [...insertValues(deliveries), this.#options.self],
     );
   }
@@ -69,20 +69,20 @@ export class TransactionDeliveries implements DeliveryWrites {
   }
 
   async discardPending(webhookId: string, at: number): Promise<number> {
-    const shelf = this.#options.trimmer.recoverableOf(webhookId);
+    const group = this.#options.trimmer.recoverableOf(webhookId);
     const [evicted, discarded, { rows: left }] = await Promise.all([
       // Retention would remove these. There may be very many, and it is faster to delete them than to update them first.
       this.#end(
         `delete from deliveries where ctid = any(array(
            select d.ctid from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority = 2
-           order by d.since desc, d.placed desc offset $2 limit ${mostAtOnce})) returning bytes`,
-        [webhookId, shelf.keep],
+           order by d.since desc, d.placed desc offset $2 limit ${maxAtOnce})) returning bytes`,
+        [webhookId, group.keep],
       ),
       this.#end(
         `update deliveries d set state = 'discarded', ended_at = $2::bigint
          where d.ctid = any(array(
            select d.ctid from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority <> 0
-           order by d.priority, d.since, d.placed limit ${mostAtOnce})) and ${isFree} returning d.bytes`,
+           order by d.priority, d.since, d.placed limit ${maxAtOnce})) and ${isFree} returning d.bytes`,
         [webhookId, at],
       ),
       // The worker will discard these.
@@ -91,7 +91,7 @@ export class TransactionDeliveries implements DeliveryWrites {
         `select count(*) from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority <> 0`,
         [webhookId],
       ),
-      this.#trim(shelf),
+      this.#trim(group),
     ]);
     this.evicted += evicted;
     return evicted + discarded + (left[0]?.count ?? 0);
@@ -104,7 +104,7 @@ export class TransactionDeliveries implements DeliveryWrites {
       this.#end(
         `delete from deliveries where ctid = any(array(
            select d.ctid from deliveries d where d.webhook_id = $1 and d.state = 'pending'
-           order by d.created_at, d.placed limit ${mostAtOnce})) returning bytes`,
+           order by d.created_at, d.placed limit ${maxAtOnce})) returning bytes`,
         [webhookId],
       ),
       query<{ count: number }>(
@@ -142,31 +142,31 @@ export class TransactionDeliveries implements DeliveryWrites {
     if (delivery.state === 'pending') return;
     const bytes = bytesOfPayload(delivery.event);
     this.#add({ count: -1, bytes: -bytes });
-    const count = countPending('$1::text', 'update', 'select -1 as count, $2::bigint as bytes');
+    const count = pendingCountStatement('$1::text', 'update', 'select -1 as count, $2::bigint as bytes');
     await Promise.all([
       query(this.#client, count, [this.#options.self, -bytes]),
-      this.#trim(this.#options.trimmer.shelfOf(delivery)),
+      this.#trim(this.#options.trimmer.groupOf(delivery)),
     ]);
   }
 
-  async #trim(shelf: Shelf): Promise<void> {
-    const { rows } = await query<Trimmed>(this.#client, trimStatement, trimValues([shelf], null));
+  async #trim(group: RetentionGroup): Promise<void> {
+    const { rows } = await query<Trimmed>(this.#client, trimStatement, trimValues([group], null));
     this.evicted += rows[0]?.evicted ?? 0;
   }
 
   /** Runs a statement that returns the bytes of deliveries that are no longer pending. The result is their number. */
   async #end(statement: string, values: readonly unknown[]): Promise<number> {
-    const { rows } = await query<Counts>(
+    const { rows } = await query<PendingCounts>(
       this.#client,
       `with gone as (${statement}),
-       counted as (${countPending(`$${values.length + 1}::text`, 'update', countGone)}) ${countGone}`,
+       counted as (${pendingCountStatement(`$${values.length + 1}::text`, 'update', countGone)}) ${countGone}`,
       [...values, this.#options.self],
     );
     if (rows[0]) this.#add(rows[0]);
     return -(rows[0]?.count ?? 0);
   }
 
-  #add({ count, bytes }: Counts): void {
+  #add({ count, bytes }: PendingCounts): void {
     this.pending = { count: this.pending.count + count, bytes: this.pending.bytes + bytes };
   }
 }

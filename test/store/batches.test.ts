@@ -1,7 +1,7 @@
 // Deleting many rows in portions, on a database that counts them.
 import { expect, it } from 'vitest';
 import type { Database } from '../../src/store/postgres/database.ts';
-import { deleteInPortions } from '../../src/store/postgres/portions.ts';
+import { deleteInBatches } from '../../src/store/postgres/batches.ts';
 
 function createDatabase(rows: number, onPortion: () => void = () => undefined) {
   const deleted: number[] = [];
@@ -16,7 +16,7 @@ function createDatabase(rows: number, onPortion: () => void = () => undefined) {
 
 it('deletes until a portion is not full', async () => {
   const { deleted, database } = createDatabase(2_500);
-  await deleteInPortions(database, 'delete', []);
+  await deleteInBatches(database, 'delete', []);
   expect(deleted).toEqual([1_000, 1_000, 500]);
 });
 
@@ -25,6 +25,6 @@ it('stops between two portions', async () => {
   const { deleted, database } = createDatabase(1e9, () => {
     if (deleted.length === 2) stop.abort();
   });
-  await deleteInPortions(database, 'delete', [], stop.signal);
+  await deleteInBatches(database, 'delete', [], stop.signal);
   expect(deleted).toEqual([1_000, 1_000]);
 });

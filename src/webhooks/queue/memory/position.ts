@@ -1,5 +1,5 @@
 // The place of a delivery among the free deliveries of its webhook.
-import { mostCounted } from '../delivery-filter.ts';
+import { maxCountedDeliveries } from '../delivery-filter.ts';
 import { type Delivery, priorityOf, waitingSince } from '../delivery.ts';
 import type { QueueOfReceiver } from '../delivery-queue.ts';
 
@@ -14,5 +14,8 @@ export function countAhead(
   const isAhead = (one: Delivery, index: number) =>
     (priorityOf(one) - priorityOf(delivery) || waitingSince(one) - waitingSince(delivery) || index - place) <
     0;
-  return Math.min(free.filter((one, index) => isAhead(one, index) && isDue(one)).length, mostCounted);
+  return Math.min(
+    free.filter((one, index) => isAhead(one, index) && isDue(one)).length,
+    maxCountedDeliveries,
+  );
 }

@@ -32,7 +32,7 @@ import {
   type UpgradeValues,
   planUpgrade,
   prepare,
-  readUpgradeInputs,
+  previewUpgrade,
 } from './planning/upgrade-request.ts';
 
 export type OperationsOptions = {
@@ -165,8 +165,8 @@ async function checkUpgrade(
   const { versionManifest, upgradeSettings } = values;
   if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
   const readable = { ...values, versionManifest, upgradeSettings };
-  const inputs = await readUpgradeInputs(store, executor, readable);
-  const { problems } = prepare(store, readable, inputs);
+  const { inputs, prepared } = await previewUpgrade(store, executor, readable);
+  const { problems } = prepared;
   // Unreadable settings are reported already. Without them, only the version can be checked.
   const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
   return {

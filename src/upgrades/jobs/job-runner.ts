@@ -1,4 +1,4 @@
-// Runs upgrade jobs: decides what a job does next. A `StepRunner` performs its steps, a `RevertRunner` reverts its workloads.
+// Runs upgrade jobs: decides what a job does next. run-step.ts performs its steps, run-revert.ts reverts its workloads.
 //
 // The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
 // task for it. The task repeats one decision until the job has ended (`#advance`):
@@ -23,48 +23,25 @@
 // read-only until the process restarts.
 import { isUnavailable } from '../../lib/errors.ts';
 import { retryWhileUnavailable } from '../../lib/async.ts';
-import type { Runtime } from '../../lib/runtime.ts';
-import type { Store } from '../../store/store.ts';
 import type { Tasks } from '../../lib/tasks.ts';
-import type { Executor } from '../executors/executor.ts';
-import { type OnJobChange, abortJob, completeJob, takeOverJob } from './job.ts';
+import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
-import { RevertRunner } from './revert-runner.ts';
-import { RunningJobService } from './running-job-service.ts';
-import { StepRunner } from './step-runner.ts';
+import { revertNext } from './run-revert.ts';
+import { cancelStep, endStoppedStep, recordBegin, runStep } from './run-step.ts';
+import { type RunContext, updateJob } from './running-job.ts';
 
-type JobRunnerOptions = {
-  store: Store;
-  runtime: Runtime;
-  tasks: Tasks;
-  executor: Executor;
-  stepTimeoutMs: number;
-  revertTimeoutMs: number;
-  notify: OnJobChange;
-};
+type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
 
 export class JobRunner {
-  readonly #store: Store;
-  readonly #runtime: Runtime;
-  readonly #tasks: Tasks;
-  readonly #executor: Executor;
-  readonly #jobs: RunningJobService;
-  readonly #steps: StepRunner;
-  readonly #reverts: RevertRunner;
+  readonly #options: JobRunnerOptions;
   /** The run that this process has started last. Only the newest job can be in progress. */
   #lastStarted: string | undefined;
   #accepting = 0;
   #isTakingOver = false;
 
-  constructor({ store, runtime, tasks, executor, stepTimeoutMs, revertTimeoutMs, notify }: JobRunnerOptions) {
-    this.#store = store;
-    this.#runtime = runtime;
-    this.#tasks = tasks;
-    this.#executor = executor;
-    this.#jobs = new RunningJobService({ store, runtime, stepTimeoutMs, notify });
-    this.#steps = new StepRunner({ store, executor, jobs: this.#jobs });
-    this.#reverts = new RevertRunner({ runtime, executor, jobs: this.#jobs, timeoutMs: revertTimeoutMs });
+  constructor(options: JobRunnerOptions) {
+    this.#options = options;
   }
 
   async run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
@@ -73,7 +50,7 @@ export class JobRunner {
       const job = await accept();
       if (job) {
         this.#lastStarted = runName(job);
-        this.#tasks.start(`job ${job.id}`, (signal) => this.#runToEnd(job, signal));
+        this.#options.tasks.start(`job ${job.id}`, (signal) => this.#runToEnd(job, signal));
       }
       return job;
     } finally {
@@ -85,8 +62,8 @@ export class JobRunner {
   async recover(isOwnJob = false): Promise<void> {
     const orphan = this.#findOrphan();
     if (orphan) await (isOwnJob ? this.run(() => Promise.resolve(orphan)) : this.#takeOver(orphan));
-    this.#tasks.start('take-over', async (stopping) => {
-      const stopListening = this.#store.onUpdate(() => this.#watchForOrphans());
+    this.#options.tasks.start('take-over', async (stopping) => {
+      const stopListening = this.#options.store.onUpdate(() => this.#watchForOrphans());
       await new Promise((resolve) => stopping.addEventListener('abort', resolve));
       stopListening();
     });
@@ -94,14 +71,13 @@ export class JobRunner {
 
   async #runToEnd(job: Job, signal: AbortSignal): Promise<void> {
     try {
-      const plan = await retryWhileUnavailable(() => this.#loadPlan(job), this.#runtime, signal);
-      while (
-        plan &&
-        (await retryWhileUnavailable(() => this.#advanceIfOwned(job, plan, signal), this.#runtime, signal))
-      );
+      const retry = <T>(work: () => Promise<T>) => retryWhileUnavailable(work, this.#options.runtime, signal);
+      const plan = await retry(() => this.#loadPlan(job));
+      let isRunning = plan !== undefined;
+      while (plan && isRunning) isRunning = await retry(() => this.#advanceIfOwned(job, plan, signal));
     } finally {
       // A job that is still in progress keeps its lock for the process that takes it over.
-      if (this.#findRunning(job.id) === undefined) await this.#executor.release(job.id);
+      if (this.#findRunning(job.id) === undefined) await this.#options.executor.release(job.id);
     }
   }
 
@@ -109,7 +85,7 @@ export class JobRunner {
   async #loadPlan(job: Job): Promise<StoredPlan | undefined> {
     let failure = new Error(`The plan of the job ${job.id} is missing.`);
     try {
-      const plan = await this.#store.jobs.plan(job.id);
+      const plan = await this.#options.store.jobs.plan(job.id);
       if (plan) return plan;
     } catch (error) {
       if (isUnavailable(error)) throw error;
@@ -120,13 +96,13 @@ export class JobRunner {
   }
 
   #findRunning(id: string): Job | undefined {
-    const job = this.#store.read(newestJob);
+    const job = this.#options.store.read(newestJob);
     return job?.id === id && job.state === 'in_progress' ? job : undefined;
   }
 
   async #advanceIfOwned({ id, fence }: Job, plan: StoredPlan, signal: AbortSignal): Promise<boolean> {
     // Without this, steps that never wait would block every other request.
-    await this.#runtime.yieldToEventLoop();
+    await this.#options.runtime.yieldToEventLoop();
     const job = this.#findRunning(id);
     if (signal.aborted || job?.fence !== fence) return false;
     await this.#advance(job, plan, signal);
@@ -136,11 +112,12 @@ export class JobRunner {
   async #advance(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
     const step = plan.steps[job.next];
     try {
-      if (job.reverting) await this.#reverts.revert(job, plan, signal);
-      else if (job.cancelledBy !== null) await this.#steps.cancel(job, plan, step, signal);
-      else if (step && job.stopping) await this.#steps.stop(job, plan, step, job.stopping, signal);
-      else if (step && needsBegin(job, step)) await this.#steps.begin(job, step);
-      else if (step) await this.#steps.run(job, plan, step, signal);
+      if (job.reverting) await revertNext(this.#options, job, plan, signal);
+      else if (job.cancelledBy !== null) await cancelStep(this.#options, job, plan, step, signal);
+      else if (step && job.stopping)
+        await endStoppedStep(this.#options, job, plan, step, job.stopping, signal);
+      else if (step && needsBegin(job, step)) await recordBegin(this.#options, job, step);
+      else if (step) await runStep(this.#options, job, plan, step, signal);
       else await this.#complete(job, plan);
     } catch (error) {
       if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
@@ -149,26 +126,30 @@ export class JobRunner {
   }
 
   async #complete(job: Job, plan: StoredPlan): Promise<void> {
-    await this.#jobs.update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
+    await updateJob(this.#options, job, (transaction, current, at) =>
+      completeJob(transaction, current, plan, at),
+    );
   }
 
   #abort(job: Job, stepName: string): Promise<Job | undefined> {
-    return this.#jobs.update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
+    return updateJob(this.#options, job, (transaction, current, at) =>
+      abortJob(transaction, current, stepName, at),
+    );
   }
 
   #takeOver(orphan: Job): Promise<Job | undefined> {
     return this.run(() =>
-      this.#jobs.update(orphan, (transaction, job, at) =>
-        takeOverJob(transaction, job, this.#store.self, at),
+      updateJob(this.#options, orphan, (transaction, job, at) =>
+        takeOverJob(transaction, job, this.#options.store.self, at),
       ),
     );
   }
 
   #findOrphan(): Job | undefined {
-    const job = this.#store.read(newestJob);
+    const job = this.#options.store.read(newestJob);
     if (job?.state !== 'in_progress') return undefined;
-    const isOwn = job.runner === this.#store.self;
-    const isRunning = isOwn ? this.#lastStarted === runName(job) : this.#store.isAlive(job.runner);
+    const isOwn = job.runner === this.#options.store.self;
+    const isRunning = isOwn ? this.#lastStarted === runName(job) : this.#options.store.isAlive(job.runner);
     return isRunning ? undefined : job;
   }
 
@@ -176,7 +157,7 @@ export class JobRunner {
     // The store has an accepted job shortly before its run starts. Such a job is no orphan.
     if (this.#isTakingOver || this.#accepting > 0 || !this.#findOrphan()) return;
     this.#isTakingOver = true;
-    this.#tasks.start('take-over', (signal) => this.#takeOverOrphans(signal));
+    this.#options.tasks.start('take-over', (signal) => this.#takeOverOrphans(signal));
   }
 
   async #takeOverOrphans(signal: AbortSignal): Promise<void> {
@@ -186,7 +167,7 @@ export class JobRunner {
       return orphan !== undefined;
     };
     try {
-      while (await retryWhileUnavailable(takeOverNext, this.#runtime, signal));
+      while (await retryWhileUnavailable(takeOverNext, this.#options.runtime, signal));
     } finally {
       this.#isTakingOver = false;
     }

@@ -1,9 +1,26 @@
-// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next state.
-// The rules of its steps are in job-steps.ts, those of reverting in job-reverting.ts.
+// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next state and its messages.
 //
-// A job is `in_progress` from the moment it is accepted until its run ends in `success`, `failed` or `cancelled`. A failed job can be
-// resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
-// while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
+//   State                     What happens                              Next state                Rule               Messages
+//   (none)                    a request is accepted                     in_progress               startJob           2010, or 2072
+//   in_progress               a step with a start message begins        the same                  beginStep          its first code
+//                             a step is done                            the same, `next` + 1      advanceJob         its other codes
+//                             the last step of a hop is done            the same, `hops.done` + 1 finishHop          its codes
+//                             the final check repairs a workload        the same, `repaired`      recordRepair       2038, or 2904
+//                             a Job exceeds its time                    the same, `stopping`      stopStep
+//                             no step is left                           success                   completeJob        2166, 2011, 2012 or 2905
+//                             a step fails: release, rollback           failed                    failJob            2901, 2166
+//                             a step fails: patch                       in_progress, `reverting`  failJob            2901
+//                             an administrator cancels                  the same, `cancelledBy`   requestCancel
+//                             the current step has ended then           in_progress, `reverting`  beginCancel        2903
+//                             an unexpected error                       failed                    abortJob           2901, 2166
+//                             its process has ended                     the same, `fence` + 1     takeOverJob        2902
+//   in_progress, `reverting`  a workload is put back, or refused        the same                  revertStep         2904, or 2901
+//                             no workload is left                       failed, or cancelled      finishReverting    2166
+//                             deadline, stop, or refused workloads      failed, `reverting`       stopReverting      2901, 2166
+//   failed                    an administrator resumes                  in_progress, `run` + 1    resumeJob          2902, 2165
+//
+// `success` and `cancelled` are final. `next` is the first step of the plan that is not done. It goes up as steps are done, and down while a
+// patch reverts its workloads, newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts.
 //
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,

@@ -44,14 +44,15 @@ export type UpgradeInputs = {
 };
 
 /** A lookup of images may take a minute. */
-type InputOptions = { readonly checkImages: boolean };
+type PreviewOptions = { readonly checkImages: boolean };
 
-export async function readUpgradeInputs(
+/** Reads the inputs, and prepares the job that they give in the present state. */
+export async function previewUpgrade(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
-  options: InputOptions = { checkImages: true },
-): Promise<UpgradeInputs> {
+  { checkImages }: PreviewOptions = { checkImages: true },
+): Promise<{ readonly inputs: UpgradeInputs; readonly prepared: PreparedJob }> {
   const { licenseFile, upgradeSettings } = values;
   const uploadIds = findNamedUploads(upgradeSettings);
   const uploads = new Map<string, Upload>();
@@ -59,7 +60,7 @@ export async function readUpgradeInputs(
     const upload = await store.uploads.find(id);
     if (upload) uploads.set(id, upload);
   }
-  const inputs = {
+  const inputs: UpgradeInputs = {
     inventory: await executor.inventory(),
     licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
     uploadIds,
@@ -67,9 +68,10 @@ export async function readUpgradeInputs(
     files: await readFiles(store, values, uploads),
     imageCheck: undefined,
   };
-  if (!options.checkImages) return inputs;
-  const { plan } = prepare(store, values, inputs);
-  return { ...inputs, imageCheck: await executor.checkImages(updatedWorkloads(plan)) };
+  const prepared = prepare(store, values, inputs);
+  const imageCheck = checkImages ? await executor.checkImages(updatedWorkloads(prepared.plan)) : undefined;
+  if (!imageCheck) return { inputs, prepared };
+  return { inputs: { ...inputs, imageCheck }, prepared: withImageCheck(prepared, imageCheck) };
 }
 
 async function readFiles(
@@ -141,13 +143,14 @@ function withImageCheck(prepared: PreparedJob, { images, problems, notices }: Im
   };
 }
 
+/** What an upgrade would do, and everything that blocks it. */
 export async function planUpgrade(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
-  options?: InputOptions,
+  options?: PreviewOptions,
 ): Promise<PreparedJob> {
-  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values, options));
+  const { prepared } = await previewUpgrade(store, executor, values, options);
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }

@@ -1,0 +1,205 @@
+// Runs the steps of a job: asks the executor for one step, and records the step with its messages in one update.
+import { isUnavailable } from '../../lib/errors.ts';
+import { TimeoutError } from '../../lib/async.ts';
+import { toXmlText } from '../../lib/text.ts';
+import type { ApplyResult, Deviation, StepContext, TemplateRun } from '../executors/executor.ts';
+import { failJob } from './job.ts';
+import { beginCancel } from './job-reverting.ts';
+import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair, stopStep } from './job-steps.ts';
+import { type Job, type StoredPlan, newestJob } from './job-table.ts';
+import { nameOfStepJob } from '../planning/performers.ts';
+import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
+import { type RunContext, callExecutor, errorText, updateJob } from './running-job.ts';
+
+const maxDeviations = 20;
+
+export async function recordBegin(run: RunContext, job: Job, step: Step): Promise<void> {
+  await updateJob(run, job, (transaction, current, at) => beginStep(transaction, current, step, at));
+}
+
+export async function runStep(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step,
+  signal: AbortSignal,
+): Promise<void> {
+  let outcome: StepOutcome = {};
+  let failure: string | undefined;
+  const hasJob = mayHaveJob(step);
+  const interruption = interruptOnCancel(run, job, hasJob, signal);
+  try {
+    if (!step.isSkipped)
+      outcome = await callExecutor(run, job, step, (context) => perform(run, job, plan, step, context), {
+        stopping: interruption.signal,
+      });
+  } catch (error) {
+    // An interrupted step has not failed: the process that takes the job over repeats it.
+    if (signal.aborted) return;
+    // The next decision cancels the job.
+    if (interruption.signal.aborted) return;
+    if (isUnavailable(error)) throw error;
+    failure = errorText(error);
+    if (hasJob && error instanceof TimeoutError) {
+      const cause = failure;
+      await updateJob(run, job, (transaction, current) => stopStep(transaction, current, cause));
+      return;
+    }
+  } finally {
+    interruption.end();
+  }
+  const { repair } = outcome;
+  await updateJob(run, job, (transaction, current, at) => {
+    if (failure !== undefined) return failJob(transaction, current, step, failure, at);
+    if (repair) return recordRepair(transaction, current, repair, at);
+    return advanceJob(transaction, current, plan, step, outcome, at);
+  });
+}
+
+async function perform(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step,
+  context: StepContext,
+): Promise<StepOutcome> {
+  const { id, action, workload } = step;
+  if (action === 'run-template') {
+    const { result } = await run.executor.runTemplate(templateRun(job, plan, step), context);
+    return result === undefined ? {} : { databases: toXmlText(result) };
+  }
+  if (action === 'check') return checkWorkloads(run, job, plan, step, context);
+  if (action === 'apply' && workload) return run.executor.apply(workload, context);
+  if (action === 'rollback' && workload) return run.executor.rollback(workload, context);
+  if (action === 'verify' && workload) await run.executor.verify(workload, context);
+  else await run.executor.perform(id, context);
+  return {};
+}
+
+/**
+ * A resumed job repairs the next workload that differs, and then checks again. A patch has reverted its workloads, so its steps have
+ * moved them again.
+ */
+async function checkWorkloads(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step,
+  context: StepContext,
+): Promise<StepOutcome> {
+  const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+  const moved = movedWorkloads(plan);
+  const { deviations, repaired } = await run.executor.check(moved, which, context);
+  const byName = new Map(deviations.map((deviation) => [deviation.workload.name, deviation]));
+  const index = moved.findIndex(
+    ({ name }, at) => at >= job.repaired && (byName.has(name) || repaired.includes(name)),
+  );
+  const workload = moved[index];
+  const next = workload && byName.get(workload.name);
+  // The process that has repaired it was killed before it recorded that.
+  if (workload && !next) return { repair: { workload, isPatched: true, repaired: index + 1 } };
+  if (deviations.length === 0) return {};
+  if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
+  const { isPatched } = await repair(run, job, next, context);
+  return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };
+}
+
+async function repair(
+  run: RunContext,
+  { operation }: Job,
+  { workload }: Deviation,
+  context: StepContext,
+): Promise<ApplyResult> {
+  if (operation === 'rollback') return run.executor.rollback(workload, context);
+  const result = await run.executor.apply(workload, context);
+  await run.executor.verify(workload, context);
+  return result;
+}
+
+/** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
+function interruptOnCancel(run: RunContext, { id, fence }: Job, hasJob: boolean, stopping: AbortSignal) {
+  const interrupted = new AbortController();
+  const abort = () => interrupted.abort();
+  const abortIfCancelled = () => {
+    const newest = run.store.read(newestJob);
+    if (newest?.id === id && newest.fence === fence && newest.cancelledBy !== null) abort();
+  };
+  stopping.addEventListener('abort', abort);
+  const stopListening = hasJob ? run.store.onUpdate(abortIfCancelled) : () => undefined;
+  if (stopping.aborted) abort();
+  return {
+    signal: interrupted.signal,
+    end: () => {
+      stopping.removeEventListener('abort', abort);
+      stopListening();
+    },
+  };
+}
+
+export async function cancelStep(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const failure = step && (await endJobOf(run, job, plan, step, signal));
+  if (signal.aborted) return;
+  await updateJob(run, job, (transaction, current, at) =>
+    step && failure !== undefined
+      ? failJob(transaction, current, step, failure, at)
+      : beginCancel(transaction, current, at),
+  );
+}
+
+export async function endStoppedStep(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step,
+  cause: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const failure = await endJobOf(run, job, plan, step, signal);
+  if (signal.aborted) return;
+  const causes = [cause, ...(failure === undefined ? [] : [failure])].join(' ');
+  await updateJob(run, job, (transaction, current, at) => failJob(transaction, current, step, causes, at));
+}
+
+/** Returns why the Job could not be ended. */
+async function endJobOf(
+  run: RunContext,
+  job: Job,
+  plan: StoredPlan,
+  step: Step,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (!mayHaveJob(step)) return undefined;
+  const template = templateRun(job, plan, step);
+  try {
+    await callExecutor(run, job, step, (context) => run.executor.stopTemplate(template, context), {
+      stopping: signal,
+    });
+    return undefined;
+  } catch (error) {
+    if (isUnavailable(error)) throw error;
+    return `The Job ${template.jobName} could not be deleted: ${errorText(error)}`;
+  }
+}
+
+function mayHaveJob({ action, isSkipped }: Step): boolean {
+  return action === 'run-template' && !isSkipped;
+}
+
+function templateRun(job: Job, plan: Plan, step: Step): TemplateRun {
+  const { id, template, seqNum } = step;
+  const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
+  const { from, to } = plan.hops?.[step.hop ?? 0] ?? job;
+  return { step: id, template, jobName, from, to };
+}
+
+function deviationError(deviations: readonly Deviation[]): Error {
+  const rest = deviations.length - maxDeviations;
+  const texts = deviations.slice(0, maxDeviations).map(({ problem }) => problem);
+  return new Error([...texts, ...(rest > 0 ? [`There are ${rest} more.`] : [])].join(' '));
+}

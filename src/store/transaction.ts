@@ -27,11 +27,14 @@ export type Transaction = Reader &
     changed: () => readonly ChangedRow[];
   } & { readonly [P in keyof TransactionWrites]: RecordedWrites<TransactionWrites[P]> };
 
-/** The same methods, which record the call. The promise of a count is resolved by the commit: a rule returns it, and does not wait. */
+/** How many rows a recorded write has changed. The commit sets it, so a rule returns the count unread. */
+export type Count = { value: number };
+
+/** The same methods, which record the call. */
 type RecordedWrites<W> = { readonly [M in keyof W]: RecordedWrite<W[M]> };
 
 type RecordedWrite<F> = F extends (...args: infer A) => Promise<number>
-  ? (...args: A) => Promise<number>
+  ? (...args: A) => Count
   : F extends (...args: infer A) => unknown
     ? (...args: A) => void
     : never;

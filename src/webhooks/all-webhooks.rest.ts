@@ -40,9 +40,10 @@ export function allWebhooksOperations<S>(
       run: async ({ subject, update }) => {
         const at = runtime.now();
         const counts = await update((transaction) => deactivateAll(transaction, pathOf(subject), at));
-        const { webhooks, discarded } = counts;
+        const webhooks = counts.length;
+        const discarded = counts.reduce((sum, { value }) => sum + value, 0);
         const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} deactivated. ${discardedText(discarded)}`;
-        return { json: { status: 'success', ...counts }, notice: { text, link: webhookList } };
+        return { json: { status: 'success', webhooks, discarded }, notice: { text, link: webhookList } };
       },
     }),
   };

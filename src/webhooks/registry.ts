@@ -1,6 +1,6 @@
 // The rules for changing webhooks and their settings.
 import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
-import type { Transaction } from '../store/transaction.ts';
+import type { Count, Transaction } from '../store/transaction.ts';
 import { type CustomHeader, keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
@@ -25,15 +25,15 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
 }
 
 /**
- * The rules read the webhook again, because it may have changed since the request found it. The commit resolves the result: how many pending
- * deliveries are discarded; undefined if the edit does not deactivate.
+ * The rules read the webhook again, because it may have changed since the request found it. The result is how many pending deliveries are
+ * discarded; undefined if the edit does not deactivate.
  */
 export function editWebhook(
   transaction: Transaction,
   id: string,
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   at: number,
-): Promise<number> | undefined {
+): Count | undefined {
   const webhook = requireWebhook(transaction, id);
   const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
   const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
@@ -65,13 +65,13 @@ export function activateWebhook(transaction: Transaction, id: string, at: number
   transaction.deliveries.setFailures(id, null);
 }
 
-/** The commit resolves the result: how many pending deliveries it discards. */
+/** The result is how many pending deliveries it discards. */
 export function deactivateWebhook(
   transaction: Transaction,
   id: string,
   by: 'failures' | 'administrator',
   at: number,
-): Promise<number> {
+): Count {
   const webhook = requireWebhook(transaction, id);
   const { active, deactivations } = webhook;
   const deactivation = {
@@ -92,20 +92,18 @@ export function activateAll(transaction: Transaction, service: string | undefine
   return inactive.length;
 }
 
-/** Likewise. The commit resolves the result. */
-export async function deactivateAll(
+/** Likewise. The result is how many pending deliveries each of the webhooks loses. */
+export function deactivateAll(
   transaction: Transaction,
   service: string | undefined,
   at: number,
-): Promise<{ readonly webhooks: number; readonly discarded: number }> {
+): readonly Count[] {
   const active = listWebhooks(transaction, service).filter((webhook) => webhook.active);
-  const discarded = active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
-  const counts = await Promise.all(discarded);
-  return { webhooks: active.length, discarded: counts.reduce((sum, count) => sum + count, 0) };
+  return active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
 }
 
-/** The commit resolves the result: how many pending deliveries it deletes. */
-export function deleteWebhook(transaction: Transaction, id: string): Promise<number> {
+/** The result is how many pending deliveries it deletes. */
+export function deleteWebhook(transaction: Transaction, id: string): Count {
   requireWebhook(transaction, id);
   transaction.remove(webhooks, id);
   endRedeliveries(transaction, id);

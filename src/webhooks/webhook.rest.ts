@@ -85,7 +85,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         isDestructive: true,
         warning: (webhook) => deletionWarning(store, webhook),
         run: async ({ subject, update }) => {
-          const discarded = await update((transaction) => deleteWebhook(transaction, subject.id));
+          const { value: discarded } = await update((transaction) => deleteWebhook(transaction, subject.id));
           const text = `The webhook ${subject.name} was deleted.`;
           return { json: { status: 'success', discarded }, notice: { text, link: webhookList } };
         },
@@ -112,7 +112,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         warning: (webhook) => deactivationWarning(store, webhook),
         run: async ({ subject, update }) => {
           const at = runtime.now();
-          const discarded = await update((transaction) =>
+          const { value: discarded } = await update((transaction) =>
             deactivateWebhook(transaction, subject.id, 'administrator', at),
           );
           const text = subject.active
@@ -178,14 +178,14 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
       const at = deps.runtime.now();
-      const discarded = await update((transaction) => editWebhook(transaction, subject.id, edit, at));
+      const count = await update((transaction) => editWebhook(transaction, subject.id, edit, at));
       const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
       const text = `The webhook ${name} was changed.`;
       const link = webhookLink({ id, name });
-      if (discarded === undefined) return succeeded(text, link);
+      if (count === undefined) return succeeded(text, link);
       return {
-        json: { status: 'success', discarded },
-        notice: { text: `${text} ${discardedText(discarded)}`, link },
+        json: { status: 'success', discarded: count.value },
+        notice: { text: `${text} ${discardedText(count.value)}`, link },
       };
     },
   });

@@ -70,11 +70,11 @@ export const publish = (store: Store, ...all: readonly Delivery[]) => store.deli
 export const enqueue = (store: Store, ...all: readonly Delivery[]) =>
   store.update((transaction) => transaction.deliveries.enqueue(all));
 
-export const discard = (store: Store, webhookId: string, at: number) =>
-  store.update((transaction) => transaction.deliveries.discardPending(webhookId, at));
+export const discard = async (store: Store, webhookId: string, at: number) =>
+  (await store.update((transaction) => transaction.deliveries.discardPending(webhookId, at))).value;
 
-export const deleteAll = (store: Store, webhookId: string) =>
-  store.update((transaction) => transaction.deliveries.deleteAll(webhookId));
+export const deleteAll = async (store: Store, webhookId: string) =>
+  (await store.update((transaction) => transaction.deliveries.deleteAll(webhookId))).value;
 
 /** Retries are due ten milliseconds after the end of the attempt, and every webhook has its own receiver without a limit. */
 export const unlimited: Omit<ClaimRequest, 'at' | 'most'> = {

@@ -5,12 +5,19 @@
 import type { KeptToken } from '../../auth/token-store.ts';
 import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
 import type { Reader } from '../../store/state.ts';
-import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { Count, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { Delivery } from '../../webhooks/queue/delivery.ts';
 import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
 
 export type Changes = StateChanges & {
   /** Writes to the other ports, in call order. */
   writes: RecordedWrite[];
+  /** The claimed deliveries that `writes` completes, by id. */
+  completed: Map<string, Delivery>;
+  /** The deliveries that `writes` completes after it has completed or deleted them: the update must fail. */
+  lostClaims: Set<string>;
+  /** The webhooks whose deliveries `writes` deletes. */
+  emptied: Set<string>;
   /** The failure windows that `writes` sets, by webhook. */
   failures: Map<string, FailureWindow | null>;
   /** The users, in lower case, whose tokens `writes` ends, and the token that each of them keeps. */
@@ -28,6 +35,9 @@ export function createChanges(): Changes {
     tables: new Map(),
     cells: new Map(),
     writes: [],
+    completed: new Map(),
+    lostClaims: new Set(),
+    emptied: new Set(),
     failures: new Map(),
     endedUsers: new Map(),
     endedTokens: new Set(),
@@ -40,6 +50,9 @@ export function clear(changes: Changes): void {
   if (changes.tables.size > 0) changes.tables = new Map();
   if (changes.cells.size > 0) changes.cells = new Map();
   if (changes.writes.length > 0) changes.writes = [];
+  if (changes.completed.size > 0) changes.completed = new Map();
+  if (changes.lostClaims.size > 0) changes.lostClaims = new Set();
+  if (changes.emptied.size > 0) changes.emptied = new Set();
   if (changes.failures.size > 0) changes.failures = new Map();
   if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
   if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
@@ -86,10 +99,13 @@ export function factsThrough(facts: TransactionFacts, changes: Changes): Transac
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
-  const recordCount = (write: (writes: TransactionWrites) => Promise<number>) =>
-    new Promise<number>((resolve) => {
-      record(async (writes) => resolve(await write(writes)));
+  const recordCount = (write: (writes: TransactionWrites) => Promise<number>): Count => {
+    const count = { value: 0 };
+    record(async (writes) => {
+      count.value = await write(writes);
     });
+    return count;
+  };
   return {
     ...readThrough(base, changes),
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
@@ -110,6 +126,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
         recordCount((writes) => writes.deliveries.discardPending(webhookId, at)),
       deleteAll: (webhookId) => {
         changes.failures.set(webhookId, null);
+        changes.emptied.add(webhookId);
         return recordCount((writes) => writes.deliveries.deleteAll(webhookId));
       },
       setFailures: (webhookId, window) => {
@@ -117,6 +134,9 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
         record((writes) => writes.deliveries.setFailures(webhookId, window));
       },
       complete: (claimed, delivery) => {
+        const { id, webhookId } = claimed;
+        if (changes.completed.has(id) || changes.emptied.has(webhookId)) changes.lostClaims.add(id);
+        changes.completed.set(id, claimed);
         freeze(delivery);
         record((writes) => writes.deliveries.complete(claimed, delivery));
       },

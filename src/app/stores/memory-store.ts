@@ -11,6 +11,7 @@ import type { Store } from '../../store/store.ts';
 import type { Retention } from './retention.ts';
 import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import { MemoryAudit } from '../../audit/audit-store-memory.ts';
+import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
 import type { MemoryDump } from './memory-dump.ts';
 import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
@@ -21,16 +22,6 @@ import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
 const self = 'memory';
 
 const noNeeds: Needs = {};
-
-const doNothing = () => done;
-
-/** Writes that never fail, so there is nothing to check before the commit. */
-const noWrites: Omit<TransactionWrites, 'deliveries'> = {
-  audit: { record: doNothing },
-  jobs: { savePlan: doNothing, deletePlan: doNothing, appendMessages: doNothing, archive: doNothing },
-  tokens: { endAll: doNothing, end: doNothing },
-  uploads: { delete: doNothing },
-};
 
 type MemoryStoreOptions = {
   readonly retention: Retention;
@@ -89,14 +80,10 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
   const changes = createChanges();
   const transaction = createTransaction(reader, changes, facts);
-  const deliveryChecks = deliveries.createChecks();
-  const checks: TransactionWrites = { ...noWrites, deliveries: deliveryChecks };
 
   function commit(): void {
-    if (changes.writes.length > 0) {
-      deliveryChecks.begin();
-      for (const write of changes.writes) void write(checks);
-    }
+    for (const id of changes.lostClaims) throw new LostClaim(id);
+    for (const claimed of changes.completed.values()) deliveries.requireClaim(claimed);
     copy.apply(changes);
     for (const write of changes.writes) void write(writes);
   }

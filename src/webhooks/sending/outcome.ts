@@ -91,7 +91,7 @@ function recordFailure(transaction: Transaction, webhook: Webhook, at: number): 
   transaction.deliveries.setFailures(webhook.id, window);
   const notice = { webhook, window, numberOfFailures: settings.numberOfFailures };
   if (deactivates) {
-    void deactivateWebhook(transaction, webhook.id, 'failures', at);
+    deactivateWebhook(transaction, webhook.id, 'failures', at);
     return { kind: 'Deactivated', ...notice };
   }
   if (!mustWarn(webhook, window, settings)) return undefined;

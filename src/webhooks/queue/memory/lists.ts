@@ -1,9 +1,8 @@
 // The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones in the order in which they are
 // removed.
 //
-// Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
-// replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
-// they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
+// Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the webhooks: a webhook whose
+// delivery was claimed moves to the end of the turns.
 import {
   type DeliveryFilter,
   type DeliveryPage,
@@ -32,24 +31,22 @@ import type {
   Redelivered,
   RedeliveryBatch,
 } from '../delivery-queue.ts';
-import { type Heap, createHeap } from './heap.ts';
 import { countAhead } from './position.ts';
+import { WaitingList } from './waiting-list.ts';
 
 /** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;
 
 type Kind = keyof DeliveryRetention;
 
-type Heaps = Readonly<Record<0 | 1 | 2, Heap<Delivery>>>;
-
-type Next = { readonly at: number; readonly delivery: Delivery; readonly heap: Heap<Delivery> };
+type Next = { readonly at: number; readonly delivery: Delivery };
 
 /** The deliveries of one webhook. */
 type WebhookLists = {
   /** Oldest first. */
   readonly deliveries: Map<string, Delivery>;
-  /** Pending deliveries, and outdated entries. */
-  heaps: Heaps;
+  /** Pending deliveries that are not claimed, by priority. */
+  readonly waiting: Readonly<Record<0 | 1 | 2, WaitingList>>;
   /** Ids of finished deliveries, in the order in which they finished. */
   readonly finished: Record<Kind, Set<string>>;
 };
@@ -184,8 +181,7 @@ export class DeliveryLists {
     this.#remove(delivery.id, lists, 'keeps its place');
     this.#add(delivery, lists);
     if (delivery.state === 'pending') {
-      schedule(lists, delivery);
-      this.#rebuildHeaps(lists);
+      if (!this.#claimed.has(delivery.id)) lists.waiting[priorityOf(delivery)].add(delivery);
       this.#turns.add(delivery.webhookId);
       return;
     }
@@ -248,7 +244,7 @@ export class DeliveryLists {
         if (isDue) break;
         continue;
       }
-      next.heap.pop();
+      this.#stopWaiting(next.delivery);
       this.#claimed.add(next.delivery.id);
       taken.push(next.delivery);
       rooms.set(receiverOf(webhookId), room - 1);
@@ -279,7 +275,7 @@ export class DeliveryLists {
       lists.deliveries.set(delivery.id, delivery);
       if (delivery.state !== 'pending') continue;
       this.#add(delivery, lists);
-      schedule(lists, delivery);
+      lists.waiting[priorityOf(delivery)].add(delivery);
     }
     for (const id of finished) {
       const delivery = this.#deliveries.get(id);
@@ -326,6 +322,7 @@ export class DeliveryLists {
     const delivery = this.#deliveries.get(id);
     if (!delivery) return;
     if (delivery.state === 'pending') {
+      this.#stopWaiting(delivery);
       this.#pending -= 1;
       this.#pendingBytes -= bytesOfPayload(delivery.event);
     } else {
@@ -367,23 +364,17 @@ export class DeliveryLists {
     finished.history = new Set(sorted);
   }
 
-  /** Rebuilds the heaps when they hold more than twice as many entries as the webhook has deliveries. */
-  #rebuildHeaps(lists: WebhookLists): void {
-    const entries = Object.values(lists.heaps).reduce((sum, heap) => sum + heap.size(), 0);
-    if (entries <= 2 * lists.deliveries.size + 16) return;
-    lists.heaps = createHeaps();
-    for (const delivery of lists.deliveries.values()) {
-      if (delivery.state === 'pending' && !this.#claimed.has(delivery.id)) schedule(lists, delivery);
-    }
+  #stopWaiting(delivery: Delivery): void {
+    this.#listsOf(delivery.webhookId).waiting[priorityOf(delivery)].delete(delivery.id);
   }
 
   /** The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due first. */
-  #nextOf({ heaps }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
-    const heads = [
-      this.#headOf(heaps[0], 0),
-      this.#headOf(heaps[1], retryWaitMs),
-      this.#headOf(heaps[2], 0),
-    ].filter((head) => head !== undefined);
+  #nextOf({ waiting }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
+    const heads = ([0, 1, 2] as const).flatMap((priority) => {
+      const delivery = waiting[priority].first();
+      const waitMs = priority === 1 ? retryWaitMs : 0;
+      return delivery ? [{ at: waitingSince(delivery) + waitMs, delivery }] : [];
+    });
     const due = heads.find((head) => head.at <= at);
     return (
       due ??
@@ -393,34 +384,14 @@ export class DeliveryLists {
       )
     );
   }
-
-  /** The first entry of the heap that is not outdated. */
-  #headOf(heap: Heap<Delivery>, waitMs: number): Next | undefined {
-    for (;;) {
-      const head = heap.peek();
-      if (head === undefined) return undefined;
-      const { id } = head.value;
-      if (this.#deliveries.get(id) === head.value && !this.#claimed.has(id))
-        return { at: head.at + waitMs, delivery: head.value, heap };
-      heap.pop();
-    }
-  }
-}
-
-function schedule({ heaps }: WebhookLists, delivery: Delivery): void {
-  heaps[priorityOf(delivery)].push(waitingSince(delivery), delivery);
 }
 
 function createLists(): WebhookLists {
   return {
     deliveries: new Map(),
-    heaps: createHeaps(),
+    waiting: { 0: new WaitingList(), 1: new WaitingList(), 2: new WaitingList() },
     finished: { history: new Set(), recoverable: new Set() },
   };
-}
-
-function createHeaps(): Heaps {
-  return { 0: createHeap(), 1: createHeap(), 2: createHeap() };
 }
 
 function kindOf(delivery: Delivery): Kind {

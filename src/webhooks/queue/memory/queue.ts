@@ -94,26 +94,8 @@ export class MemoryDeliveries {
     },
   };
 
-  /** Writes that change nothing and throw `LostClaim` where a claim would be lost after the writes before. */
-  createChecks(): DeliveryWrites & { begin: () => void } {
-    const ended = new Set<string>();
-    return {
-      begin: () => ended.clear(),
-      enqueue: () => done,
-      markRedelivered: () => done,
-      discardPending: unknownCount,
-      deleteAll: (webhookId) => {
-        ended.add(webhookId);
-        return unknownCount();
-      },
-      setFailures: () => done,
-      complete: (claimed) => {
-        const { id, webhookId } = claimed;
-        if (!this.#lists.holds(claimed) || ended.has(id) || ended.has(webhookId)) throw new LostClaim(id);
-        ended.add(id);
-        return done;
-      },
-    };
+  requireClaim(claimed: Delivery): void {
+    if (!this.#lists.holds(claimed)) throw new LostClaim(claimed.id);
   }
 
   failures(webhookId: string): FailureWindow | null {
@@ -215,9 +197,4 @@ export class MemoryDeliveries {
     for (const delivery of claimed) if (this.#lists.holds(delivery)) this.#settle(delivery, delivery);
     this.notify();
   }
-}
-
-/** The check of a write does not know its count. */
-function unknownCount(): Promise<number> {
-  return new Promise(() => undefined);
 }

@@ -2,7 +2,7 @@
 // if DNS does not know the name. That lookup blocks one of few threads, so that a few names without an answer would block all others.
 import { Resolver, lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
-import type { Resolve } from './checked-lookup.ts';
+import type { Resolve } from './guarded-connector.ts';
 
 const hostsFile = '/etc/hosts';
 

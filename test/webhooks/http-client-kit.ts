@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, BlockList, type Server, type Socket, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
-import type { Resolve } from '../../src/lib/checked-lookup.ts';
+import type { Resolve } from '../../src/lib/guarded-connector.ts';
 
 export const NEVER = new AbortController().signal;
 

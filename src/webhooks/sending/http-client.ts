@@ -1,10 +1,10 @@
 // The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
 // retries or proxies.
-import { type BlockList, type Socket, isIP } from 'node:net';
+import type { BlockList, Socket } from 'node:net';
 import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import type * as Undici from 'undici';
-import { type Resolve, createCheckedLookup } from '../../lib/checked-lookup.ts';
-import { RequestError, addressNotAllowed, toRequestError } from '../../lib/request-error.ts';
+import { type Resolve, createGuardedConnector } from '../../lib/guarded-connector.ts';
+import { RequestError, toRequestError } from '../../lib/request-error.ts';
 import { resolveName } from '../../lib/resolver.ts';
 import { maxValueLength } from './headers.ts';
 import { isForbidden } from './target-policy.ts';
@@ -95,36 +95,20 @@ class GuardedHttpClient implements HttpClient {
     await Promise.all([...this.#connections].map((connection) => this.#drop(connection)));
   }
 
-  #open({ Client, buildConnector }: typeof Undici, origin: string): Connection {
+  #open(undici: typeof Undici, origin: string): Connection {
     const abort = new AbortController();
-    const { signal } = abort;
-    const isForbiddenHere = (address: string) => isForbidden(address, this.#allowed);
-    const lookup = createCheckedLookup(isForbiddenHere, this.#resolve, signal);
-    const client = new Client(origin, {
+    const client = new undici.Client(origin, {
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: idleMs,
       keepAliveMaxTimeout: idleMs,
-      connect: (options, callback) => {
-        // Node calls no lookup for an IP address.
-        const { hostname } = options;
-        if (isIP(hostname) !== 0 && isForbiddenHere(hostname)) {
-          callback(addressNotAllowed(hostname), null);
-          return;
-        }
-        const connectTo = buildConnector({
-          lookup,
-          signal,
-          timeout: 0,
-          maxCachedSessions: 0,
-          ...(this.#secureContext && { secureContext: this.#secureContext }),
-        });
-        connectTo(options, (...result) => {
-          const [, socket] = result;
-          if (socket) limitRawBytes(connection, socket);
-          callback(...result);
-        });
-      },
+      connect: createGuardedConnector(undici, {
+        isForbidden: (address) => isForbidden(address, this.#allowed),
+        resolve: this.#resolve,
+        signal: abort.signal,
+        secureContext: this.#secureContext,
+        onConnected: (socket) => limitRawBytes(connection, socket),
+      }),
     });
     const connection: Connection = { origin, client, abort, socket: undefined, readBefore: 0 };
     client.on('disconnect', () => {

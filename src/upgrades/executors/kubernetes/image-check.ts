@@ -2,7 +2,7 @@
 import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { groupBy } from '../../../lib/collections.ts';
 import { createLimiter } from '../../../lib/async.ts';
-import type { Resolve } from '../../../lib/checked-lookup.ts';
+import type { Resolve } from '../../../lib/guarded-connector.ts';
 import { formatList } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../lib/runtime.ts';

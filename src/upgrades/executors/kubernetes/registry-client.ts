@@ -1,10 +1,9 @@
 // The HTTP client for registries and their token services. It follows no redirects, uses no proxy, limits time and size of every
 // answer, and connects to loopback and link-local addresses only for hosts that the configuration names.
 import { BlockList, type Socket, isIP } from 'node:net';
-import type * as Undici from 'undici';
 import { withTimeout } from '../../../lib/async.ts';
-import { type Resolve, createCheckedLookup } from '../../../lib/checked-lookup.ts';
-import { RequestError, addressNotAllowed, toRequestError } from '../../../lib/request-error.ts';
+import { type Resolve, createGuardedConnector } from '../../../lib/guarded-connector.ts';
+import { RequestError, toRequestError } from '../../../lib/request-error.ts';
 import { resolveName } from '../../../lib/resolver.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 
@@ -77,7 +76,12 @@ export class RegistryClient {
     const undici = await import('undici');
     const closed = new AbortController();
     const client = new undici.Client(url.origin, {
-      connect: this.#createConnector(undici, maxBytes, closed.signal),
+      connect: createGuardedConnector(undici, {
+        isForbidden: (address, host) => !this.isInsecure(host) && isLocal(address),
+        resolve: this.#options.resolve ?? resolveName,
+        signal: closed.signal,
+        onConnected: (socket) => limitRawBytes(socket, maxBytes + maxOverhead),
+      }),
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -102,30 +106,6 @@ export class RegistryClient {
       closed.abort();
       await client.destroy();
     }
-  }
-
-  #createConnector(
-    { buildConnector }: typeof Undici,
-    maxBytes: number,
-    signal: AbortSignal,
-  ): Undici.buildConnector.connector {
-    const { resolve = resolveName } = this.#options;
-    return (options, callback) => {
-      const { hostname, host = '' } = options;
-      const isForbidden = (address: string) => !this.isInsecure(host) && isLocal(address);
-      // Node calls no lookup for an IP address.
-      if (isIP(hostname) !== 0 && isForbidden(hostname)) {
-        callback(addressNotAllowed(hostname), null);
-        return;
-      }
-      const lookup = createCheckedLookup(isForbidden, resolve, signal);
-      const connectTo = buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 });
-      connectTo(options, (...result) => {
-        const [, socket] = result;
-        if (socket) limitRawBytes(socket, maxBytes + maxOverhead);
-        callback(...result);
-      });
-    };
   }
 }
 

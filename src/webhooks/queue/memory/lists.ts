@@ -31,7 +31,6 @@ import type {
   Redelivered,
   RedeliveryBatch,
 } from '../delivery-queue.ts';
-import { countAhead } from './position.ts';
 import { WaitingList } from './waiting-list.ts';
 
 /** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
@@ -396,4 +395,21 @@ function createLists(): WebhookLists {
 
 function kindOf(delivery: Delivery): Kind {
   return isRecoverable(delivery) ? 'recoverable' : 'history';
+}
+
+/** How many due deliveries are claimed before this one. `free` are those of its webhook, in the order in which they were added. */
+function countAhead(
+  delivery: Delivery,
+  free: readonly Delivery[],
+  { at, retryWaitMs }: QueueOfReceiver,
+): number {
+  const place = free.indexOf(delivery);
+  const isDue = (one: Delivery) => priorityOf(one) !== 1 || waitingSince(one) + retryWaitMs <= at;
+  const isAhead = (one: Delivery, index: number) =>
+    (priorityOf(one) - priorityOf(delivery) || waitingSince(one) - waitingSince(delivery) || index - place) <
+    0;
+  return Math.min(
+    free.filter((one, index) => isAhead(one, index) && isDue(one)).length,
+    maxCountedDeliveries,
+  );
 }

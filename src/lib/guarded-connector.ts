@@ -1,0 +1,71 @@
+// Outgoing connections: resolves the name of a host, and checks every address before it connects to one.
+import { type LookupFunction, type Socket, isIP } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import type * as Undici from 'undici';
+import { RequestError, addressNotAllowed } from './request-error.ts';
+
+export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+type ConnectorOptions = {
+  /** `host` has the port, if the address names one. */
+  readonly isForbidden: (address: string, host: string) => boolean;
+  readonly resolve: Resolve;
+  /** Ends an attempt to connect. */
+  readonly signal: AbortSignal;
+  /** Default: the authorities of Node.js. */
+  readonly secureContext?: SecureContext | undefined;
+  readonly onConnected: (socket: Socket) => void;
+};
+
+export function createGuardedConnector(
+  { buildConnector }: typeof Undici,
+  { isForbidden, resolve, signal, secureContext, onConnected }: ConnectorOptions,
+): Undici.buildConnector.connector {
+  return (options, callback) => {
+    const { hostname, host = '' } = options;
+    const isForbiddenHere = (address: string) => isForbidden(address, host);
+    // Node calls no lookup for an IP address.
+    if (isIP(hostname) !== 0 && isForbiddenHere(hostname)) {
+      callback(addressNotAllowed(hostname), null);
+      return;
+    }
+    const lookup = createCheckedLookup(isForbiddenHere, resolve, signal);
+    const limits = { lookup, signal, timeout: 0, maxCachedSessions: 0 };
+    const connectTo = buildConnector({ ...limits, ...(secureContext && { secureContext }) });
+    connectTo(options, (...result) => {
+      const [, socket] = result;
+      if (socket) onConnected(socket);
+      callback(...result);
+    });
+  };
+}
+
+/** Returns only addresses that it has checked, so that a name cannot resolve to another address between check and connection. */
+function createCheckedLookup(
+  isForbidden: (address: string) => boolean,
+  resolve: Resolve,
+  signal: AbortSignal,
+): LookupFunction {
+  async function resolveAllowed(name: string) {
+    const addresses = await resolve(name, signal).catch(() => []);
+    const forbidden = addresses.find(isForbidden);
+    if (forbidden !== undefined) throw addressNotAllowed(forbidden);
+    const [first, ...others] = addresses.map((address) => ({ address, family: isIP(address) }));
+    if (!first) throw new RequestError(`The name ${name} does not resolve.`);
+    return [first, ...others] as const;
+  }
+
+  async function lookup(...[name, { all }, callback]: Parameters<LookupFunction>): Promise<void> {
+    let addresses;
+    try {
+      addresses = await resolveAllowed(name);
+    } catch (error) {
+      callback(error as Error, '');
+      return;
+    }
+    const [first, ...others] = addresses;
+    if (all) callback(null, [first, ...others]);
+    else callback(null, first.address, first.family);
+  }
+  return (...parameters) => void lookup(...parameters);
+}

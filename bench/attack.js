@@ -1,5 +1,5 @@
-// Attacks a server that has the heap limit of deploy/kubernetes, on loopback and for a bounded time, and prints its peak resident memory.
-// Exits with 1 if the server ends or needs more memory than its pod has.
+// Attacks a server that has the heap limit of deploy/kubernetes, on loopback and for a bounded time, and prints its
+// peak resident memory. Exits with 1 if the server ends or needs more memory than its pod has.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';

@@ -1,5 +1,5 @@
-// Measures the audit trail: `node bench/audit.js [part…]` runs the named parts, or all of them. Options: --rounds N repeats the
-// comparison of costs, --scale F multiplies the number of stored entries.
+// Measures the audit trail: `node bench/audit.js [part…]` runs the named parts, or all of them. Options: --rounds N
+// repeats the comparison of costs, --scale F multiplies the number of stored entries.
 import { parseArgs } from 'node:util';
 import { measureCost } from './audit/cost.js';
 import { measureEntries } from './audit/entries.js';

@@ -1,5 +1,5 @@
-// Repeats the crash tests, each round with a new seed, until a round fails. Before the first round, three processes are killed 30 times.
-// The argument is the number of rounds (default 10).
+// Repeats the crash tests, each round with a new seed, until a round fails. Before the first round, three processes
+// are killed 30 times. The argument is the number of rounds (default 10).
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Receivers of deliveries in their own process, so that they use none of the CPU time of the measured process. `startReceivers` starts
-// them and counts what they receive. A black hole accepts a connection and never answers.
+// Receivers of deliveries in their own process, so that they use none of the CPU time of the measured process.
+// `startReceivers` starts them and counts what they receive. A black hole accepts a connection and never answers.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';

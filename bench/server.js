@@ -1,4 +1,5 @@
-// Starts the built server as a process of its own and sends requests to it, for the benchmarks that measure it from outside.
+// Starts the built server as a process of its own and sends requests to it, for the benchmarks that measure it from
+// outside.
 import { Blob } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Runs a server under mixed traffic and exits with 1 when resident memory, handles, pending deliveries or the p99 of response times
-// grow. `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour.
+// Runs a server under mixed traffic and exits with 1 when resident memory, handles, pending deliveries or the p99
+// of response times grow. `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -22,7 +22,10 @@ const kinds = {
   bad: (response) => response.writeHead(500).end('{}'),
   hole: () => undefined,
 };
-/** Each receiver has its own port: the number of parallel attempts per receiver is limited, so the hole would delay the others. */
+/**
+ * Each receiver has its own port: the number of parallel attempts per receiver is limited, so the hole would delay
+ * the others.
+ */
 const receivers = await Promise.all(
   Object.entries(kinds).map(async ([kind, answer]) => {
     const receiver = createServer((request, response) => {

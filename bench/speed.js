@@ -1,5 +1,5 @@
-// Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm package `soap` on
-// the same WSDL. Options: --rounds N, --seconds S, --only <part of a name>.
+// Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm
+// package `soap` on the same WSDL. Options: --rounds N, --seconds S, --only <part of a name>.
 import { writeFile } from 'node:fs/promises';
 import { URL } from 'node:url';
 import { parseArgs } from 'node:util';

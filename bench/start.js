@@ -1,5 +1,6 @@
-// Measures how long a test waits: for the import of the package, for startSteward() in new processes and again in the same process, for the
-// first answer, for a reset, and for an example of the specification, five failures over six days.
+// Measures how long a test waits: for the import of the package, for startSteward() in new processes and again in
+// the same process, for the first answer, for a reset, and for an example of the specification, five failures over
+// six days.
 import { execFileSync } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
@@ -28,7 +29,10 @@ async function timeOf(work) {
   return performance.now() - began;
 }
 
-/** Two failures on day 1 and two on day 3 leave the webhook active. Five from day 6 on are a new window, and deactivate it. */
+/**
+ * Two failures on day 1 and two on day 3 leave the webhook active. Five from day 6 on are a new window, and
+ * deactivate it.
+ */
 async function deactivateByFailures({ url, adminToken, control }) {
   const post = async (path, fields) => {
     const response = await globalThis.fetch(`${url}/admin/services/webhooks${path}`, {

@@ -1,6 +1,7 @@
-// Measures the PostgreSQL store from outside, on a database server of its own: `node bench/storage.js [part…]` runs the named parts,
-// or all of them. Options: --seconds S and --rounds N lengthen or shorten the measurements, --drains N repeats the drain, --scale F
-// multiplies the sizes of filled tables, --server FILE measures another build.
+// Measures the PostgreSQL store from outside, on a database server of its own: `node bench/storage.js [part…]` runs
+// the named parts, or all of them. Options: --seconds S and --rounds N lengthen or shorten the measurements,
+// --drains N repeats the drain, --scale F multiplies the sizes of filled tables, --server FILE measures another
+// build.
 import { parseArgs } from 'node:util';
 import { print, printTable } from './kit.js';
 import { startDatabases } from './storage/databases.js';

@@ -1,5 +1,6 @@
-// Measures, from outside, how the cost of an upgrade job grows from 1,000 to 5,000 workloads, and the time to read the newest message of
-// a job. Ratios are against the smallest job of the same run: 1.0 means that the size makes no difference.
+// Measures, from outside, how the cost of an upgrade job grows from 1,000 to 5,000 workloads, and the time to read
+// the newest message of a job. Ratios are against the smallest job of the same run: 1.0 means that the size makes
+// no difference.
 import { setTimeout as wait } from 'node:timers/promises';
 import { median, perSecond, print } from './kit.js';
 import { startServer } from './server.js';

@@ -1,5 +1,5 @@
-// Measures webhooks in memory, from outside: deliveries per second compared with a bare loop of the same HTTP client, the effect of a
-// receiver that never answers on the other receivers, and the memory of pending deliveries.
+// Measures webhooks in memory, from outside: deliveries per second compared with a bare loop of the same HTTP
+// client, the effect of a receiver that never answers on the other receivers, and the memory of pending deliveries.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -25,8 +25,9 @@ async function publishMany(server, count, payloadOf = () => data) {
   await Promise.all(Array.from({ length: 8 }, repeat));
 }
 
-// The bare loop only sends requests that are composed before. The measured time of the server includes accepting the events and, for
-// each delivery, claiming, composing, signing, checking the address, sending and storing the result.
+// The bare loop only sends requests that are composed before. The measured time of the server includes accepting
+// the events and, for each delivery, claiming, composing, signing, checking the address, sending and storing the
+// result.
 
 const receiverCount = 64;
 const events = 60;
@@ -89,8 +90,9 @@ async function compareThroughput() {
   return compare(rounds);
 }
 
-// In every second round the events also go to a black hole, which has a backlog and whose attempts time out and are repeated.
-// Latency starts when an event is due to be published. Otherwise a busy server that accepts it late would look fast.
+// In every second round the events also go to a black hole, which has a backlog and whose attempts time out and are
+// repeated. Latency starts when an event is due to be published. Otherwise a busy server that accepts it late would
+// look fast.
 
 const healthy = 99;
 const fairnessRounds = 7;

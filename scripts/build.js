@@ -1,4 +1,5 @@
-// Builds the server into dist. With --if-changed, as `npm start` calls it, only if something has changed since the last build.
+// Builds the server into dist. With --if-changed, as `npm start` calls it, only if something has changed since the
+// last build.
 import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +8,10 @@ const entries = { main: 'src/main.ts', package: 'src/package.ts', cli: 'src/cli.
 
 const inputs = ['src', 'wsdl', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'];
 
-/** Its time is that of the start of the last build, so that a file that was saved during the build counts as changed. */
+/**
+ * Its time is that of the start of the last build, so that a file that was saved during the build counts as
+ * changed.
+ */
 const mark = 'dist/.built';
 
 /** The time of the last change. That of a directory tells that a file was added or removed. */

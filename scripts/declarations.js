@@ -1,4 +1,5 @@
-// Writes the type declarations of the package: of the module that programs import, and of the files whose types it uses.
+// Writes the type declarations of the package: of the module that programs import, and of the files whose types it
+// uses.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { URL } from 'node:url';

@@ -1,4 +1,5 @@
-// Runs the tests with another version of Node: `npm run test:node -- 24`. Further arguments are those of `vitest run`, for example test/http.
+// Runs the tests with another version of Node: `npm run test:node -- 24`. Further arguments are those of `vitest
+// run`, for example test/http.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -19,8 +19,9 @@ export type {
 
 export type StewardOptions = {
   /**
-   * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read. Other defaults than those of
-   * the process: `PORT` is 0, `LOG_LEVEL` silent, and `TEST_CONTROL` true unless `STORE_URL` or `UPGRADE_EXECUTOR=kubernetes` is given.
+   * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read. Other
+   * defaults than those of the process: `PORT` is 0, `LOG_LEVEL` silent, and `TEST_CONTROL` true unless `STORE_URL`
+   * or `UPGRADE_EXECUTOR=kubernetes` is given.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The first catalog, in the format of CATALOG_FILE. Default: that file, or a built-in sample. */

@@ -1,4 +1,5 @@
-// Tests the server as a process: start, configuration, signals and exit codes, and the build in dist. start.test.ts tests what needs no process.
+// Tests the server as a process: start, configuration, signals and exit codes, and the build in dist. start.test.ts
+// tests what needs no process.
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';

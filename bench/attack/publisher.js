@@ -1,4 +1,5 @@
-// Attacks by a publisher: events, event ids and changes of the catalog as fast as the server takes them, for a bounded time.
+// Attacks by a publisher: events, event ids and changes of the catalog as fast as the server takes them, for a
+// bounded time.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { URLSearchParams } from 'node:url';

@@ -1,5 +1,6 @@
-// Measures how much processor time the audit trail adds to a write operation, in the server and in all processes of PostgreSQL. Servers with
-// and without the trail take turns: each pair of turns gives a ratio, and the result is the median.
+// Measures how much processor time the audit trail adds to a write operation, in the server and in all processes of
+// PostgreSQL. Servers with and without the trail take turns: each pair of turns gives a ratio, and the result is
+// the median.
 import { join } from 'node:path';
 import { bundleVariant } from '../../scripts/bundle.js';
 import { median } from '../kit.js';

@@ -1,4 +1,5 @@
-// Measures the audit trail with many entries: the time of a page, and what the removal of expired entries does to writes.
+// Measures the audit trail with many entries: the time of a page, and what the removal of expired entries does to
+// writes.
 import { setTimeout as pause } from 'node:timers/promises';
 import { median } from '../kit.js';
 import { startServer } from '../server.js';
@@ -70,7 +71,10 @@ async function measurePages(databaseUrl, { from, to }, report) {
   return rows;
 }
 
-/** A process removes expired entries soon after its start: it starts once with expired entries, and again when they are gone. */
+/**
+ * A process removes expired entries soon after its start: it starts once with expired entries, and again when they
+ * are gone.
+ */
 async function measureRemoval(databaseUrl, expired, report) {
   const count = () => withClient(databaseUrl, (client) => countAudit(client, expired));
   async function write(isOver) {

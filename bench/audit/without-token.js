@@ -1,5 +1,5 @@
-// The server without the entries of changes, and without reading the token of the caller again in the transaction of a change. A baseline
-// of bench/audit/cost.js.
+// The server without the entries of changes, and without reading the token of the caller again in the transaction
+// of a change. A baseline of bench/audit/cost.js.
 import { TokenService } from '../../src/auth/token-service.ts';
 import { Writer } from '../../src/app/stores/postgres-writer.ts';
 

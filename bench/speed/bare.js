@@ -1,5 +1,5 @@
-// The limit of bench/speed.js: bare Fastify that answers with ready bytes from the folder in its argument. Without a folder it is
-// the smallest server that answers a request.
+// The limit of bench/speed.js: bare Fastify that answers with ready bytes from the folder in its argument. Without
+// a folder it is the smallest server that answers a request.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import fastify from 'fastify';

@@ -1,4 +1,5 @@
-// Catalogs for bench/speed.js in the format of CATALOG_FILE. Services are public by default, so that requests need no token.
+// Catalogs for bench/speed.js in the format of CATALOG_FILE. Services are public by default, so that requests need
+// no token.
 const types = ['MapServer', 'FeatureServer', 'ImageServer', 'GPServer'];
 const number = (n) => String(n).padStart(5, '0');
 

@@ -1,5 +1,5 @@
-// The load of bench/speed.js, in its own process: each connection sends one request at a time. It uses bare sockets, because an
-// HTTP client needs as much CPU time as the servers under load.
+// The load of bench/speed.js, in its own process: each connection sends one request at a time. It uses bare
+// sockets, because an HTTP client needs as much CPU time as the servers under load.
 import { Buffer } from 'node:buffer';
 import { connect } from 'node:net';
 import process from 'node:process';

@@ -1,4 +1,5 @@
-// The peer of bench/speed.js: the npm package `soap` with the same WSDL and the same data, from the folder in its argument.
+// The peer of bench/speed.js: the npm package `soap` with the same WSDL and the same data, from the folder in its
+// argument.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';

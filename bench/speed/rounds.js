@@ -113,8 +113,8 @@ async function measureOnce(work, load, ms) {
 }
 
 /**
- * Each ratio is of one round, because other work on the machine changes between rounds. Each round starts new processes: the memory
- * layout of a process makes it a few percent faster or slower for its whole life.
+ * Each ratio is of one round, because other work on the machine changes between rounds. Each round starts new
+ * processes: the memory layout of a process makes it a few percent faster or slower for its whole life.
  */
 export async function compareRates(work, load, { rounds, ms }) {
   const measured = [];

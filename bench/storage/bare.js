@@ -1,5 +1,6 @@
-// A delivery queue in plain SQL, the baseline of bench/storage/deliveries.js. It claims, records and trims in batches and does nothing
-// else: no signatures, no retries, no failure counts, no turns between receivers, no recovery of the deliveries of a dead process.
+// A delivery queue in plain SQL, the baseline of bench/storage/deliveries.js. It claims, records and trims in
+// batches and does nothing else: no signatures, no retries, no failure counts, no turns between receivers, no
+// recovery of the deliveries of a dead process.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';

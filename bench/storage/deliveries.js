@@ -1,4 +1,5 @@
-// Measures deliveries per second of Steward, of a queue in plain SQL, and of graphile-worker, with one and with three processes each.
+// Measures deliveries per second of Steward, of a queue in plain SQL, and of graphile-worker, with one and with
+// three processes each.
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,13 +13,16 @@ import { createWebhooks, startServers } from '../server.js';
 const receiverCount = 32;
 const publishers = 16;
 const counts = [1, 3];
-/** The measurement begins after this many deliveries of each process: until then, the processes compile their code and connect. */
+/**
+ * The measurement begins after this many deliveries of each process: until then, the processes compile their code
+ * and connect.
+ */
 const warmUpDeliveries = 10_000;
 const warmUpWithinMs = 30_000;
 const leastOfBare = 0.6;
 
-// The publishers pause while this many deliveries are pending. Without a limit, each queue would spend another share of the machine on
-// accepting events, and the numbers of deliveries would not compare.
+// The publishers pause while this many deliveries are pending. Without a limit, each queue would spend another
+// share of the machine on accepting events, and the numbers of deliveries would not compare.
 const maxPending = 1_600;
 
 const data = JSON.stringify({
@@ -156,8 +160,8 @@ function toRows({ count, rounds }) {
   return [against('bare', 'plain SQL', leastOfBare), against('graphile', 'graphile-worker', 1)];
 }
 
-// One process, many pending deliveries, and a new database each time: the statistics of the tables, and so the plans of the queries,
-// differ from one time to the next.
+// One process, many pending deliveries, and a new database each time: the statistics of the tables, and so the
+// plans of the queries, differ from one time to the next.
 
 const pendingForDrain = 16_000;
 const drainWithinMs = 120_000;

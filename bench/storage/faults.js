@@ -1,4 +1,5 @@
-// Measures what one faulty process does to the others, and how soon it works again: it is stopped, or its connections to the database hang.
+// Measures what one faulty process does to the others, and how soon it works again: it is stopped, or its
+// connections to the database hang.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServers } from '../server.js';
 import { withClient } from './databases.js';
@@ -44,7 +45,8 @@ const faults = [
   },
 ];
 
-// A fault does the most harm if it leaves a transaction open that has written something. A fault that does not is undone and tried again.
+// A fault does the most harm if it leaves a transaction open that has written something. A fault that does not is
+// undone and tried again.
 
 const tries = 30;
 const lookAfterMs = 60;

@@ -75,8 +75,8 @@ export async function fillDeliveries(client, webhookIds, count, at) {
 }
 
 /**
- * Deliveries in all states, of twenty types and one rare one, created between `from` and `to`. One of a thousand has the rare status 418, and
- * those are of the rare type. Pending ones are never due.
+ * Deliveries in all states, of twenty types and one rare one, created between `from` and `to`. One of a thousand
+ * has the rare status 418, and those are of the rare type. Pending ones are never due.
  */
 export async function fillVariedDeliveries(client, webhookIds, count, { from, to }) {
   const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
@@ -104,7 +104,10 @@ export async function settle(client) {
   await client.query('checkpoint');
 }
 
-/** What retention must remove: event ids older than a day, expired tokens, and the messages of jobs beyond `jobHistory`. */
+/**
+ * What retention must remove: event ids older than a day, expired tokens, and the messages of jobs beyond
+ * `jobHistory`.
+ */
 export async function countExpired(client, jobHistory) {
   const { rows } = await client.query(
     `select (select count(*) from event_ids where published_at <= $1::bigint - 86400000)::int as "eventIds",
@@ -115,7 +118,10 @@ export async function countExpired(client, jobHistory) {
   return rows[0];
 }
 
-/** Entries of 50 users and 40 operations between `from` and `to`. One of a hundred has failed, and one of ten was refused. */
+/**
+ * Entries of 50 users and 40 operations between `from` and `to`. One of a hundred has failed, and one of ten was
+ * refused.
+ */
 export async function fillAudit(client, count, { from, to }) {
   await client.query(
     `insert into audit (id, at, "user", role, address, operation, target, outcome, code, count, changes)

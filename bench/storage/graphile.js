@@ -1,5 +1,5 @@
-// A delivery queue on graphile-worker, for bench/storage/deliveries.js. Its options are the defaults, except as many jobs at the same time
-// as Steward, and the number of connections that its documentation recommends for them.
+// A delivery queue on graphile-worker, for bench/storage/deliveries.js. Its options are the defaults, except as
+// many jobs at the same time as Steward, and the number of connections that its documentation recommends for them.
 import { Logger, run } from 'graphile-worker';
 import pg from 'pg';
 import { concurrencyOf, send, servePublishing } from './peer.js';

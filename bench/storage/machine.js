@@ -1,4 +1,5 @@
-// Samples of the machine and of the database during a measurement: how busy the processors are, and which sessions wait for a lock.
+// Samples of the machine and of the database during a measurement: how busy the processors are, and which sessions
+// wait for a lock.
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { Agent, request } from 'undici';
 
-/** Steward sends at most four requests to one receiver at the same time, over all processes. The others send as many in total. */
+/**
+ * Steward sends at most four requests to one receiver at the same time, over all processes. The others send as many
+ * in total.
+ */
 export const concurrencyOf = (receivers, processes) => Math.ceil((4 * receivers) / processes);
 
 const dispatcher = new Agent();

@@ -1,4 +1,5 @@
-// A TCP proxy in front of the database, in a process of its own: it delays what passes, and it can hang. `startProxies` starts it.
+// A TCP proxy in front of the database, in a process of its own: it delays what passes, and it can hang.
+// `startProxies` starts it.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -20,7 +21,10 @@ export async function startProxies(databaseUrl, count, { delayMs = 0 } = {}) {
     urls: ports.map(urlOf),
     /** Nothing passes until `resume`, and new connections hang too. */
     hang: (index) => child.send({ index, act: 'hang' }),
-    /** Sends on what was held back. With `losesOld`, the connections that hang stay silent for ever, and only new ones work. */
+    /**
+     * Sends on what was held back. With `losesOld`, the connections that hang stay silent for ever, and only new
+     * ones work.
+     */
     resume: (index, { losesOld = false } = {}) => child.send({ index, act: losesOld ? 'lose' : 'resume' }),
     stop: () => child.disconnect(),
   };

@@ -1,5 +1,5 @@
-// Measures how publishing scales with the number of processes, through a proxy that adds a delay to the database. The delay makes the
-// order of the writes the bottleneck, rather than the processor.
+// Measures how publishing scales with the number of processes, through a proxy that adds a delay to the database.
+// The delay makes the order of the writes the bottleneck, rather than the processor.
 import { setTimeout as pause } from 'node:timers/promises';
 import { median } from '../kit.js';
 import { startReceivers } from '../receivers.js';

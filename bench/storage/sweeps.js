@@ -1,5 +1,5 @@
-// Measures what the removal of expired data does to writes. A process sweeps soon after its start: it starts once on a database with much
-// expired data, and again when that is gone.
+// Measures what the removal of expired data does to writes. A process sweeps soon after its start: it starts once
+// on a database with much expired data, and again when that is gone.
 import { setTimeout as pause } from 'node:timers/promises';
 import { startServer } from '../server.js';
 import { withClient } from './databases.js';

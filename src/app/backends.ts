@@ -42,7 +42,8 @@ export async function openStore({
     logger.warn(
       'SECRET_KEY is not set: webhook keys and header values are stored in the database without encryption',
     );
-  // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
+  // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only
+  // when it is used.
   const { openPostgresStore, readMigrations } = await import('./stores/postgres-store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', builtFiles));
   return openPostgresStore({

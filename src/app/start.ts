@@ -28,7 +28,10 @@ export type StartOptions = {
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
   /** Called before the start continues with what may take long. */
   readonly onConfigured?: (logger: Logger) => void;
-  /** The folder of the files that the server reads at run time. Default: that of the compiled code, where `npm run build` puts them. */
+  /**
+   * The folder of the files that the server reads at run time. Default: that of the compiled code, where `npm run
+   * build` puts them.
+   */
   readonly builtFiles?: URL;
   /** The lease of this process in a shared database. Default: ten seconds; tests have a shorter one. */
   readonly leaseMs?: number;
@@ -54,8 +57,8 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const { config, catalog, receivers } = await readSettings(options);
   const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
   const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
-  // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually has an administrator
-  // already.
+  // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually
+  // has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);

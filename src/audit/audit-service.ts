@@ -1,7 +1,7 @@
 // Writes the audit trail and removes old entries.
 //
-// An entry of a success is part of the update that makes the change. All other entries are stored on their own; while the database is
-// unavailable, they wait in memory.
+// An entry of a success is part of the update that makes the change. All other entries are stored on their own;
+// while the database is unavailable, they wait in memory.
 import { isUnavailable } from '../lib/errors.ts';
 import { retryWhileUnavailable } from '../lib/async.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -70,8 +70,8 @@ export class AuditService {
   }
 
   /**
-   * Stores an entry that describes no change, if possible at once. The result is the id of the entry that stands for it. Never throws:
-   * the answer to a request must not depend on the audit trail.
+   * Stores an entry that describes no change, if possible at once. The result is the id of the entry that stands
+   * for it. Never throws: the answer to a request must not depend on the audit trail.
    */
   async record(entry: AuditEntry): Promise<string> {
     if (this.#isStoring) return this.#queue(entry);

@@ -186,7 +186,10 @@ class Where {
     return numbered.length === 0 ? '' : `where ${numbered.join(' and ')}`;
   }
 
-  /** Whether to read the newest entries of each operation. The entries of one user are few, and have an index of their own. */
+  /**
+   * Whether to read the newest entries of each operation. The entries of one user are few, and have an index of
+   * their own.
+   */
   get isByOperation(): boolean {
     return this.#filter.operations !== undefined && this.#filter.user === undefined;
   }

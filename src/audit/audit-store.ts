@@ -13,8 +13,8 @@ export type AuditStore = {
   /** Stores an entry that describes no change, unless one with its id is stored already. */
   add: (entry: AuditEntry) => Promise<void>;
   /**
-   * Stores a refusal, or counts it in the entry of an equal one (`mergeKeyOf`) that is less than a minute old. The result is the id of the
-   * entry that counts it.
+   * Stores a refusal, or counts it in the entry of an equal one (`mergeKeyOf`) that is less than a minute old. The
+   * result is the id of the entry that counts it.
    */
   count: (refusal: AuditEntry) => Promise<string>;
   /** Deletes older entries, in batches. */

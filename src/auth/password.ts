@@ -10,7 +10,10 @@ export const saltBytes = 16;
 export type Passwords = {
   readonly hash: (password: string, salt: Buffer) => Promise<string>;
   readonly matches: (password: string, hash: string) => Promise<boolean>;
-  /** Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No password matches it. */
+  /**
+   * Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No
+   * password matches it.
+   */
   readonly unmatchable: string;
 };
 

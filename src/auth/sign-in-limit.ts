@@ -24,7 +24,10 @@ export class SignInLimit {
     return Math.max(...waits);
   }
 
-  /** Without counting an attempt before its result is known, more attempts at once could fail than one after the other. */
+  /**
+   * Without counting an attempt before its result is known, more attempts at once could fail than one after the
+   * other.
+   */
   start({ username, address, at }: SignInAttempt): void {
     for (const { key } of countersOf(username, address)) {
       this.#attempts.set(key, [...this.#recent(key, at), at]);

@@ -25,8 +25,8 @@ import { type User, addUser, findUser, hasAdministrator } from './user.ts';
 const sweepEveryMs = 600_000;
 
 /**
- * A password hash occupies a thread and 16 MiB for a noticeable time. Node has four such threads: one stays free, because name resolution
- * and file access need them too.
+ * A password hash occupies a thread and 16 MiB for a noticeable time. Node has four such threads: one stays free,
+ * because name resolution and file access need them too.
  */
 export const hashingLimits = { running: 3, waiting: 256, waitingPerUser: 64, waitingPerNetwork: 16 };
 

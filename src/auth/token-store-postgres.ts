@@ -1,4 +1,5 @@
-// Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second, not for every request.
+// Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second,
+// not for every request.
 import type { AuditEntry } from '../audit/entry.ts';
 import type { Token } from './token.ts';
 import type { Runtime } from '../lib/runtime.ts';

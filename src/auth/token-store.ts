@@ -4,15 +4,15 @@ import type { Token } from './token.ts';
 
 export type TokenStore = {
   /**
-   * A token that another process has ended may be found for half a second longer. While the database is unavailable, a token is found that
-   * was valid in the minute before.
+   * A token that another process has ended may be found for half a second longer. While the database is
+   * unavailable, a token is found that was valid in the minute before.
    */
   find: (hash: string) => Promise<Token | undefined>;
   /** Like `find`, but always reads the newest state. */
   findNow: (hash: string) => Promise<Token | undefined>;
   /**
-   * Stores a token, ends the oldest tokens of the user so that at most `max` are left, and records the sign-in: its time and its entry in
-   * the audit trail.
+   * Stores a token, ends the oldest tokens of the user so that at most `max` are left, and records the sign-in: its
+   * time and its entry in the audit trail.
    */
   issue: (token: Token, max: number, entry: AuditEntry) => Promise<void>;
   /** The tokens of a user, ignoring case, newest first. */

@@ -10,7 +10,10 @@ export type User = {
   readonly username: string;
   readonly role: Role;
   readonly passwordHash: string;
-  /** Changes with the password. Tokens carry it, so a token that was issued for the old password is not valid, even if it is stored. */
+  /**
+   * Changes with the password. Tokens carry it, so a token that was issued for the old password is not valid, even
+   * if it is stored.
+   */
   readonly credentialId: string;
   readonly createdAt: number;
 };

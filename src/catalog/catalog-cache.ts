@@ -1,8 +1,8 @@
 // Keeps listings of the catalog, and texts rendered from them, until the catalog changes.
 //
-// After a change, a listing sorts only what is new. Rendering a text yields to the event loop again and again, because a large catalog
-// takes hundreds of milliseconds. One text is rendered at a time, and callers share a rendering that has not begun: it will show every
-// change that was made before their calls.
+// After a change, a listing sorts only what is new. Rendering a text yields to the event loop again and again,
+// because a large catalog takes hundreds of milliseconds. One text is rendered at a time, and callers share a
+// rendering that has not begun: it will show every change that was made before their calls.
 import { type Mutex, createMutex } from '../lib/async.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';

@@ -1,4 +1,5 @@
-// The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply the same rules.
+// The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply
+// the same rules.
 import { toNfc } from '../lib/text.ts';
 import {
   type Field,

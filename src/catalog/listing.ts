@@ -50,8 +50,8 @@ export function listCatalog(
 }
 
 /**
- * Rows in the order of their sort keys. An update looks at every row, but sorts only the new ones: rows are immutable, so a known row has
- * the place that it had before.
+ * Rows in the order of their sort keys. An update looks at every row, but sorts only the new ones: rows are
+ * immutable, so a known row has the place that it had before.
  */
 export class SortedRows<T> {
   readonly #keyOf: (row: T) => string;
@@ -114,8 +114,8 @@ export function serviceOrder({ folderName, serviceName, type }: Service): string
 }
 
 /**
- * The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. In the keys, surrogates have the highest units,
- * so that these operators compare code points.
+ * The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. In the keys, surrogates
+ * have the highest units, so that these operators compare code points.
  */
 export function sortKey(text: string): string {
   if (!/[\uD800-\uFFFF]/.test(text)) return text;

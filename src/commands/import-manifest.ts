@@ -1,4 +1,5 @@
-// `steward import-manifest`: reads a version manifest from a file or an address and returns it as importManifest would store it.
+// `steward import-manifest`: reads a version manifest from a file or an address and returns it as importManifest
+// would store it.
 import { readFile } from 'node:fs/promises';
 import { deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { readManifest } from '../upgrades/versions/manifest.ts';

@@ -1,4 +1,5 @@
-// Requests of the import commands to another server. Any address is allowed, because the person who runs the command names it.
+// Requests of the import commands to another server. Any address is allowed, because the person who runs the
+// command names it.
 import { Agent, request } from 'undici';
 import { RequestError, toRequestError } from '../lib/request-error.ts';
 

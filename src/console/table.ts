@@ -1,4 +1,5 @@
-// Tables, pagers and lists of facts for pages. The first cell of a row is its heading; on a narrow page each row becomes a block.
+// Tables, pagers and lists of facts for pages. The first cell of a row is its heading; on a narrow page each row
+// becomes a block.
 import { formatNumber } from '../lib/format.ts';
 import { html, type Html } from './html.ts';
 

@@ -1,7 +1,7 @@
-// The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other body counts in
-// bytes until its request is answered. If its caller has no valid bearer token or session cookie, it must also arrive in time: after a
-// second it takes one of the few places of its client network, and after a minute it is refused. Bodies of signed-in callers have a
-// budget of their own, so that others cannot use it up.
+// The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other
+// body counts in bytes until its request is answered. If its caller has no valid bearer token or session cookie, it
+// must also arrive in time: after a second it takes one of the few places of its client network, and after a minute
+// it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../lib/errors.ts';
@@ -53,8 +53,8 @@ export class BodyLimits {
   }
 
   /**
-   * The body for the parsers. A small body that has arrived together with the headers is the payload itself: it costs nothing here. Every
-   * other body is counted, and refused when it exceeds a limit.
+   * The body for the parsers. A small body that has arrived together with the headers is the payload itself: it
+   * costs nothing here. Every other body is counted, and refused when it exceeds a limit.
    */
   async receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
     // In the next microtask, the payload holds everything that has arrived together with the headers.
@@ -164,7 +164,10 @@ class ByteBudget {
   }
 }
 
-/** The client may have closed the connection while a hook waited. Then its body never ends, and its network is unknown. */
+/**
+ * The client may have closed the connection while a hook waited. Then its body never ends, and its network is
+ * unknown.
+ */
 function requireOpen({ raw }: FastifyRequest): void {
   if (raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
 }

@@ -3,7 +3,10 @@ import type { FastifyRequest } from 'fastify';
 import { isIP } from 'node:net';
 import { plainAddress } from '../lib/address.ts';
 
-/** X-Forwarded-For may contain entries that are no addresses. A connection that is closed has no address any more: the result is empty. */
+/**
+ * X-Forwarded-For may contain entries that are no addresses. A connection that is closed has no address any more:
+ * the result is empty.
+ */
 export function clientAddress(request: FastifyRequest): string {
   const { remoteAddress } = request.socket;
   if (remoteAddress === undefined) return '';

@@ -1,6 +1,6 @@
-// Compresses answers for clients that accept gzip. Bytes that many answers share are compressed once, when the first client asks for them.
-// Pages are not compressed: they hold form tokens beside texts that strangers can choose, and the length of a compressed page would
-// reveal a token to an observer who changes those texts.
+// Compresses answers for clients that accept gzip. Bytes that many answers share are compressed once, when the
+// first client asks for them. Pages are not compressed: they hold form tokens beside texts that strangers can
+// choose, and the length of a compressed page would reveal a token to an observer who changes those texts.
 import type { FastifyReply } from 'fastify';
 import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';

@@ -1,4 +1,5 @@
-// The tokens that a request of either protocol carries: a bearer token, a token in a field, and the cookie of a browser's session.
+// The tokens that a request of either protocol carries: a bearer token, a token in a field, and the cookie of a
+// browser's session.
 import type { FastifyRequest } from 'fastify';
 import { type Credentials, type Identify, type Identity, bearerToken } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';

@@ -1,4 +1,5 @@
-// Errors over HTTP: the JSON body and status of each kind, errors of Fastify and its parsers, and bytes that are no HTTP.
+// Errors over HTTP: the JSON body and status of each kind, errors of Fastify and its parsers, and bytes that are no
+// HTTP.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../lib/errors.ts';
@@ -32,7 +33,10 @@ export type ErrorResponse = {
   readonly body: ErrorBody;
 };
 
-/** An undefined error is a defect of the server. The answer reveals only the id of the request, which the log names too. */
+/**
+ * An undefined error is a defect of the server. The answer reveals only the id of the request, which the log names
+ * too.
+ */
 export function toErrorResponse(error: ServiceError | undefined, requestId?: string): ErrorResponse {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';

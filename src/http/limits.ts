@@ -33,7 +33,10 @@ export const minAverageChunkBytes = 64;
 /** Slightly less than promised, because Node reports a chunk that arrives in two segments as two. */
 export const refusedAverageChunkBytes = 60;
 
-/** Bodies of callers without a valid bearer token or session cookie. Most arrive at once, so places are only for those that do not. */
+/**
+ * Bodies of callers without a valid bearer token or session cookie. Most arrive at once, so places are only for
+ * those that do not.
+ */
 export const anonymousBodies = {
   maxBytes: 64 * 1024 ** 2,
   maxPerNetwork: 4,

@@ -1,4 +1,5 @@
-// The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a receiver or an id.
+// The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a
+// receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 type ObservedRequest = {

@@ -1,5 +1,5 @@
-// A body that counts its bytes and its HTTP chunks, and merges small chunks into few, large buffers: Node creates a Buffer object of some
-// hundred bytes for every chunk, even for one of a single byte.
+// A body that counts its bytes and its HTTP chunks, and merges small chunks into few, large buffers: Node creates a
+// Buffer object of some hundred bytes for every chunk, even for one of a single byte.
 import { type Readable, Transform } from 'node:stream';
 import { ServiceError } from '../lib/errors.ts';
 import { maxMergedBytes, minAverageChunkBytes, refusedAverageChunkBytes } from './limits.ts';

@@ -1,7 +1,7 @@
 // The access log and the request metrics, in one hook.
 //
-// A request that is refused for security, that fails, or that the audit trail records as refused is logged as a warning. So these lines
-// do not depend on the level `info`.
+// A request that is refused for security, that fails, or that the audit trail records as refused is logged as a
+// warning. So these lines do not depend on the level `info`.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorKind, ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
@@ -62,7 +62,10 @@ const unknownRoute = 'unknown';
 /** An absolute address may contain a user name and a password. */
 const authority = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
-/** The end of the path. The rest may be a query with a token, even if the client has encoded its marks, once or more. */
+/**
+ * The end of the path. The rest may be a query with a token, even if the client has encoded its marks, once or
+ * more.
+ */
 const queryStart = /[?#;&=]|%(?:25)*(?:3f|23|3b|26|3d)/i;
 
 /** The path of an unknown route is not logged: it may be anything, such as a token. */

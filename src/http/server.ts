@@ -95,7 +95,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   // Without this, Node refuses an unknown Expect header with an empty 417.
   app.server.on('checkExpectation', (...exchange) => app.server.emit('request', ...exchange));
-  // Node drops further headers silently. One more than allowed must stay, so that the hook below can refuse the request.
+  // Node drops further headers silently. One more than allowed must stay, so that the hook below can refuse the
+  // request.
   app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
@@ -184,8 +185,8 @@ function sendError(
 }
 
 /**
- * Fastify's router would end the path at a `#`, and runs no hooks for a path that cannot be decoded. Escaped and with a segment that
- * nothing has, both are unknown paths: answered by their scope, logged and counted.
+ * Fastify's router would end the path at a `#`, and runs no hooks for a path that cannot be decoded. Escaped and
+ * with a segment that nothing has, both are unknown paths: answered by their scope, logged and counted.
  */
 function routableUrl(url: string): string {
   if (!url.includes('#') && isDecodable(url)) return url;

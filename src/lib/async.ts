@@ -1,4 +1,5 @@
-// Small tools for asynchronous work: a mutex, a limiter, a timeout, a timer for many moments, and retries while the store is unavailable.
+// Small tools for asynchronous work: a mutex, a limiter, a timeout, a timer for many moments, and retries while the
+// store is unavailable.
 import { setMaxListeners } from 'node:events';
 import { isUnavailable } from './errors.ts';
 import type { Runtime } from './runtime.ts';

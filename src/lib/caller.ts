@@ -7,7 +7,10 @@ export type Role = (typeof roles)[number];
 /** A caller without a token is undefined. */
 export type Caller = { readonly username: string; readonly role: Role } | undefined;
 
-/** `anyone`: a token is ignored. `optional`: a token is not needed, but one that is given is checked. Otherwise the lowest role. */
+/**
+ * `anyone`: a token is ignored. `optional`: a token is not needed, but one that is given is checked. Otherwise the
+ * lowest role.
+ */
 export type Access = 'anyone' | 'optional' | Role;
 
 export function needsToken(access: Access): access is Role {
@@ -22,7 +25,10 @@ export function mayCall(caller: Caller, access: Access): boolean {
 export type Credentials = {
   readonly bearer: string | undefined;
   readonly field: string | undefined;
-  /** Browsers may send the cookie with foreign forms, so without the form token in the field it counts for reads only. */
+  /**
+   * Browsers may send the cookie with foreign forms, so without the form token in the field it counts for reads
+   * only.
+   */
   readonly cookie: string | undefined;
   readonly readsOnly: boolean;
   /** This is a function, because only a token that is bound to an address needs it. */

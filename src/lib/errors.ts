@@ -1,5 +1,5 @@
-// The one error class, which each protocol maps to its own form. Any other error is a defect of the server: the server logs it and
-// reveals nothing in the answer.
+// The one error class, which each protocol maps to its own form. Any other error is a defect of the server: the
+// server logs it and reveals nothing in the answer.
 
 export type ErrorKind =
   | 'invalid'

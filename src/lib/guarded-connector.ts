@@ -40,7 +40,10 @@ export function createGuardedConnector(
   };
 }
 
-/** Returns only addresses that it has checked, so that a name cannot resolve to another address between check and connection. */
+/**
+ * Returns only addresses that it has checked, so that a name cannot resolve to another address between check and
+ * connection.
+ */
 function createCheckedLookup(
   isForbidden: (address: string) => boolean,
   resolve: Resolve,

@@ -29,8 +29,9 @@ type JsonLimits = { readonly values: number; readonly nesting: number };
 const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from('"\\,[]{}');
 
 /**
- * Counts values and levels before the text is parsed: for 10 MiB of tiny values, `JSON.parse` needs more than a second and hundreds of
- * megabytes. Returns a problem, or undefined for a text within the limits, even if it is not valid JSON. An empty list counts as two values.
+ * Counts values and levels before the text is parsed: for 10 MiB of tiny values, `JSON.parse` needs more than a
+ * second and hundreds of megabytes. Returns a problem, or undefined for a text within the limits, even if it is not
+ * valid JSON. An empty list counts as two values.
  */
 export function findExcess(bytes: Uint8Array, { values, nesting }: JsonLimits): string | undefined {
   let count = 1;

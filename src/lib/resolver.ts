@@ -1,5 +1,6 @@
-// Resolves the names of hosts for outgoing connections: from the hosts file, then by DNS, and with the lookup of the operating system only
-// if DNS does not know the name. That lookup blocks one of few threads, so that a few names without an answer would block all others.
+// Resolves the names of hosts for outgoing connections: from the hosts file, then by DNS, and with the lookup of
+// the operating system only if DNS does not know the name. That lookup blocks one of few threads, so that a few
+// names without an answer would block all others.
 import { Resolver, lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import type { Resolve } from './guarded-connector.ts';

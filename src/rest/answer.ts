@@ -1,4 +1,5 @@
-// Schemas of answers. The OpenAPI document, the API reference and the pages describe answers with them, and the tests check every answer.
+// Schemas of answers. The OpenAPI document, the API reference and the pages describe answers with them, and the
+// tests check every answer.
 import * as z from 'zod';
 import type { Json } from '../lib/json.ts';
 

@@ -93,7 +93,10 @@ export function picksOf(field: Field<unknown> | undefined): readonly PickOption[
   return field?.control.kind === 'text' ? (field.control.picks ?? []) : [];
 }
 
-/** Joins the chosen boxes of each list. If none is chosen, the list is empty but not blank: a change would ignore a blank field. */
+/**
+ * Joins the chosen boxes of each list. If none is chosen, the list is empty but not blank: a change would ignore a
+ * blank field.
+ */
 export function joinBoxes(fields: Fields, form: Form): Form {
   const joined: Record<string, Raw> = { ...form };
   for (const [name, field] of Object.entries(fields)) {

@@ -65,7 +65,10 @@ function collect(pairs: readonly Pair[], requested: RequestedFields): Record<str
   return form;
 }
 
-/** A name that cannot be decoded is undefined. The value is still encoded: only values that a route asks for are decoded. */
+/**
+ * A name that cannot be decoded is undefined. The value is still encoded: only values that a route asks for are
+ * decoded.
+ */
 type Pair = { readonly name: string | undefined; readonly value: string };
 
 const notDecodable = 'must be percent-encoded UTF-8 text.';
@@ -94,8 +97,9 @@ const percent = 0x25;
 const space = 0x20;
 
 /**
- * Decodes bytes in place. Replacing each `+` in a text of 1 MiB would take a hundred times as long. The result is a string of its own: in V8,
- * a part of a string keeps the whole string in memory, so that a stored value would keep the body of its request.
+ * Decodes bytes in place. Replacing each `+` in a text of 1 MiB would take a hundred times as long. The result is a
+ * string of its own: in V8, a part of a string keeps the whole string in memory, so that a stored value would keep
+ * the body of its request.
  */
 function decode(encoded: string): string | undefined {
   if (!isPercentEncoded(encoded)) return undefined;

@@ -87,7 +87,8 @@ async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {
   const parts = request.parts();
   for (;;) {
     const next = parts.next();
-    // The parser uses no timers and no I/O. If it has no part one turn after the end of the body, it will never have one.
+    // The parser uses no timers and no I/O. If it has no part one turn after the end of the body, it will never
+    // have one.
     const nothingLeft = ended.then(nextTurn).then(() => Promise.reject(malformed()));
     nothingLeft.catch(() => undefined);
     const part: IteratorResult<Multipart, unknown> = await Promise.race([next, nothingLeft]);

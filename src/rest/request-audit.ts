@@ -23,7 +23,10 @@ export class RequestAudit {
   readonly #service: AuditService;
   readonly #request: AuditedRequest;
   readonly #operation: string;
-  /** Success and failure share the id: if the answer of the store to a success is lost, the failure does not become a second entry. */
+  /**
+   * Success and failure share the id: if the answer of the store to a success is lost, the failure does not become
+   * a second entry.
+   */
   readonly #id: string;
   /** Read at once: a connection that is closed has no address any more. */
   readonly #address: string | null;

@@ -1,5 +1,5 @@
-// The tree of resources and operations, which the features describe. Routes, checks, pages, curl commands and the OpenAPI document
-// are derived from it.
+// The tree of resources and operations, which the features describe. Routes, checks, pages, curl commands and the
+// OpenAPI document are derived from it.
 import type { Change } from '../audit/change.ts';
 import type { Actor, AuditEntry } from '../audit/entry.ts';
 import type { Access, Caller } from '../lib/caller.ts';
@@ -27,9 +27,9 @@ export type Call<S, V> = {
 /** The call of an operation. An operation that writes calls `update` or `auditEntry` once. */
 export type OperationCall<S, V> = Call<S, V> & {
   /**
-   * Updates the store and records the change in the audit trail, in one transaction. The transaction first identifies and authorizes the
-   * caller again, with the errors of the first check: meanwhile the token may have ended, or the user may have been removed or got another
-   * role.
+   * Updates the store and records the change in the audit trail, in one transaction. The transaction first
+   * identifies and authorizes the caller again, with the errors of the first check: meanwhile the token may have
+   * ended, or the user may have been removed or got another role.
    */
   readonly update: <T>(rule: (transaction: Transaction) => T, options?: UpdateOptions<T>) => Promise<T>;
   /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */

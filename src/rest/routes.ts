@@ -1,5 +1,6 @@
-// The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails answers:
-// path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role, admission, ids (preHandler) → fields (handler).
+// The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails
+// answers: path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role,
+// admission, ids (preHandler) → fields (handler).
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

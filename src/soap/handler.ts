@@ -1,4 +1,5 @@
-// A SOAP call: bytes → envelope → operation → envelope. Document/literal: the name of the body's element selects the operation.
+// A SOAP call: bytes → envelope → operation → envelope. Document/literal: the name of the body's element selects
+// the operation.
 import { gunzipSync } from 'node:zlib';
 import type { Caller } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
@@ -151,7 +152,10 @@ function frameOf(version: SoapVersion, operation: string, namespace: string): Fr
   return [Buffer.from(before), Buffer.from(after)];
 }
 
-/** An envelope of an unknown version is answered in 1.1; any other document in the version that the content type names. */
+/**
+ * An envelope of an unknown version is answered in 1.1; any other document in the version that the content type
+ * names.
+ */
 function refuseRoot(root: XmlElement, version: SoapVersion, namespace: string): FailedCall {
   const element = shortName(root);
   if (root.name === 'Envelope') {

@@ -1,7 +1,7 @@
 // Collects the changes of replicated state in a transaction until the store commits them.
 //
-// A transaction never writes to the store directly: its writes to tables and cells are recorded as final values, which the transaction itself
-// sees. The store then either applies the whole record or drops it.
+// A transaction never writes to the store directly: its writes to tables and cells are recorded as final values,
+// which the transaction itself sees. The store then either applies the whole record or drops it.
 import type { AnyCell, Cell, ChangedRow, Reader, Table } from './state.ts';
 
 export type Rows = Map<string, unknown>;
@@ -65,7 +65,10 @@ function* mergeRows<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Itera
   for (const row of changed.values()) if (row !== undefined) yield row as T;
 }
 
-/** Freezes a value deeply. The store returns values without copying them, so callers must not be able to change them. */
+/**
+ * Freezes a value deeply. The store returns values without copying them, so callers must not be able to change
+ * them.
+ */
 export function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);

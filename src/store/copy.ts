@@ -1,4 +1,5 @@
-// Holds the replicated state in memory. The memory store keeps its state here; the PostgreSQL store reads from it and keeps it up to date.
+// Holds the replicated state in memory. The memory store keeps its state here; the PostgreSQL store reads from it
+// and keeps it up to date.
 import type { Rows, StateChanges } from './changes.ts';
 import type { Cell, Reader, Table } from './state.ts';
 

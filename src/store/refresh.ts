@@ -1,7 +1,10 @@
 // Repeats a read once after a refresh of the store.
 import { ServiceError } from '../lib/errors.ts';
 
-/** Repeats a read that found nothing: without this, a token or resource that another process created a moment ago would be missing. */
+/**
+ * Repeats a read that found nothing: without this, a token or resource that another process created a moment ago
+ * would be missing.
+ */
 export type RetryAfterRefresh = <T>(read: () => T | Promise<T>) => Promise<T>;
 
 export function createRetryAfterRefresh(refresh: () => Promise<void>): RetryAfterRefresh {

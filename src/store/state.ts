@@ -1,7 +1,8 @@
-// Replicated state: small data that changes slowly and is read often. Every process holds all of it in memory and reads it without waiting.
+// Replicated state: small data that changes slowly and is read often. Every process holds all of it in memory and
+// reads it without waiting.
 //
-// A table holds rows by key; a cell holds one value that always exists. All values are immutable. `Store.update` is the only way to change
-// them (transaction.ts).
+// A table holds rows by key; a cell holds one value that always exists. All values are immutable. `Store.update` is
+// the only way to change them (transaction.ts).
 import type { AuditFields } from '../lib/audit-fields.ts';
 
 export type Table<T> = {

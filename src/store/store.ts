@@ -1,10 +1,11 @@
 // The storage interface of the services and routes: one port for each kind of data.
 //
-// Replicated state (state.ts) is held in the memory of every process: reads are synchronous and never fail. With PostgreSQL, a read shows
-// the changes of other processes within about half a second; a rule in `update` always works on the newest state.
+// Replicated state (state.ts) is held in the memory of every process: reads are synchronous and never fail. With
+// PostgreSQL, a read shows the changes of other processes within about half a second; a rule in `update` always
+// works on the newest state.
 //
-// All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a promise. While the database
-// is unavailable, every asynchronous method except `refresh` throws `unavailable`.
+// All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a
+// promise. While the database is unavailable, every asynchronous method except `refresh` throws `unavailable`.
 import type { AnyCell, Reader, Table } from './state.ts';
 import type { Needs, Transaction } from './transaction.ts';
 
@@ -32,14 +33,20 @@ type StoreCore = {
   refresh: () => Promise<void>;
   /** A number that changes with every update of the table or cell. */
   version: (of: Table<never> | AnyCell) => number;
-  /** Calls the listener after every update of any process, and when a process starts or ends. Returns the function that unsubscribes. */
+  /**
+   * Calls the listener after every update of any process, and when a process starts or ends. Returns the function
+   * that unsubscribes.
+   */
   onUpdate: (listener: () => void) => () => void;
   /** The reasons why the store is not ready; empty when it is. */
   problems: () => readonly string[];
   close: () => Promise<void>;
 };
 
-/** The store as the resources see it. They change it through `OperationCall.update`, which records the change in the audit trail. */
+/**
+ * The store as the resources see it. They change it through `OperationCall.update`, which records the change in the
+ * audit trail.
+ */
 export type ReadableStore = Reader &
   Omit<StoreCore, 'update'> &
   Omit<StorePorts, keyof ReadablePorts> &

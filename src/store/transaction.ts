@@ -1,8 +1,9 @@
 // The transaction of an update, which a rule reads and writes.
 //
-// A rule is synchronous and may run more than once, so it must do nothing but read and write the transaction. A write that belongs to
-// the port of a feature but must commit with the change, such as the deliveries of an event, is a method of the transaction too. Each
-// feature adds what it needs to the three interfaces below, next to its port.
+// A rule is synchronous and may run more than once, so it must do nothing but read and write the transaction. A
+// write that belongs to the port of a feature but must commit with the change, such as the deliveries of an event,
+// is a method of the transaction too. Each feature adds what it needs to the three interfaces below, next to its
+// port.
 import type { Cell, ChangedRow, Reader, Table } from './state.ts';
 
 /** Rows of the ports that a rule reads. The store reads them in the transaction, before it runs the rule. */

@@ -7,7 +7,10 @@ import { isLoopbackHost } from '../lib/address.ts';
 
 export type ControlAccess = { readonly publicUrl: () => string; readonly token: string | undefined };
 
-/** A page of another site could otherwise control the server through the browser, also under a name that resolves to this machine. */
+/**
+ * A page of another site could otherwise control the server through the browser, also under a name that resolves to
+ * this machine.
+ */
 export function checkAccess(
   { headers }: Pick<FastifyRequest, 'headers'>,
   { publicUrl, token }: ControlAccess,

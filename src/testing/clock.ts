@@ -1,11 +1,11 @@
 // The clock of a controlled server, which tests freeze and advance.
 //
-// The clock stands or runs. After a start or a reset it stands at its first moment until `begin` is called, so that a test that freezes
-// it before its first request always gets the same time. A frozen clock stands until it is released. While the clock runs, it moves with
-// real time, and sleepers wake when their moment comes.
+// The clock stands or runs. After a start or a reset it stands at its first moment until `begin` is called, so that
+// a test that freezes it before its first request always gets the same time. A frozen clock stands until it is
+// released. While the clock runs, it moves with real time, and sleepers wake when their moment comes.
 //
-// `advanceTo` lets the clock stand and wakes one sleeper after another, in the order of their moments. After each it waits until the
-// process is idle: until no attempt is in progress and no task is about to continue.
+// `advanceTo` lets the clock stand and wakes one sleeper after another, in the order of their moments. After each
+// it waits until the process is idle: until no attempt is in progress and no task is about to continue.
 import type { Runtime, Stopwatch } from '../lib/runtime.ts';
 
 export type ClockState = { readonly now: number; readonly frozen: boolean };

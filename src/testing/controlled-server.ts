@@ -1,9 +1,9 @@
 // A server that tests control: it can replace its app by a new one in the same process, at the same address.
 //
-// `reset` and `restore` never change an app that runs. They end its attempts, steps and waiting requests, and create a new app with
-// a new store, clock and executor: empty for `reset`, with the state of a snapshot for `restore`. So nothing of the old state can
-// remain. Requests that arrive meanwhile wait. The first app keeps the listening socket; `dispatch` passes each request to the control API
-// or to the current app.
+// `reset` and `restore` never change an app that runs. They end its attempts, steps and waiting requests, and
+// create a new app with a new store, clock and executor: empty for `reset`, with the state of a snapshot for
+// `restore`. So nothing of the old state can remain. Requests that arrive meanwhile wait. The first app keeps the
+// listening socket; `dispatch` passes each request to the control API or to the current app.
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
-// The HTTP client of a controlled server: failure rules answer in place of receivers, the clock waits for every attempt, and all attempts
-// can be ended.
+// The HTTP client of a controlled server: failure rules answer in place of receivers, the clock waits for every
+// attempt, and all attempts can be ended.
 import { ServiceError } from '../lib/errors.ts';
 import { toErrorResponse } from '../http/errors.ts';
 import { RequestError } from '../lib/request-error.ts';

@@ -1,4 +1,5 @@
-// The Fastify hooks of a controlled server: failure rules answer before all checks, and the journal records every request.
+// The Fastify hooks of a controlled server: failure rules answer before all checks, and the journal records every
+// request.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../lib/errors.ts';
@@ -100,7 +101,10 @@ function matchesRequest(match: Match, { method }: FastifyRequest, route: string 
   return match.route === undefined || isSameTemplate(route ?? undefined, match.route);
 }
 
-/** Adds the entry to the journal and completes it when the answer is sent. Returns the recorder of the answer's body. */
+/**
+ * Adds the entry to the journal and completes it when the answer is sent. Returns the recorder of the answer's
+ * body.
+ */
 function recordExchange(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -1,4 +1,5 @@
-// Reads the JSON bodies and queries of the control API. Unknown names are refused: a typing error in a test must not pass unnoticed.
+// Reads the JSON bodies and queries of the control API. Unknown names are refused: a typing error in a test must
+// not pass unnoticed.
 import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 

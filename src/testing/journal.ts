@@ -1,4 +1,5 @@
-// The journal: what clients sent and what they got, with secrets masked. It keeps the newest requests, up to a number and a size.
+// The journal: what clients sent and what they got, with secrets masked. It keeps the newest requests, up to a
+// number and a size.
 import type { JournalEntry, JournalMessage } from './control-client.ts';
 
 /** What is known only when the request has been answered. */

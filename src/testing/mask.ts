@@ -15,7 +15,10 @@ type GivenHeaders = Readonly<Record<string, string | number | readonly string[] 
 /** Shorter values occur by chance in other texts. Passwords and keys have at least this length. */
 const minSecretLength = 8;
 
-/** Masks the two messages of one exchange. A secret that was found once is masked wherever it appears again, such as in a page. */
+/**
+ * Masks the two messages of one exchange. A secret that was found once is masked wherever it appears again, such as
+ * in a page.
+ */
 export class ExchangeMask {
   readonly #secrets = new Set<string>();
 
@@ -35,7 +38,10 @@ export class ExchangeMask {
     return start < 0 ? address : `${address.slice(0, start + 1)}${this.#pairs(address.slice(start + 1))}`;
   }
 
-  /** The form of the body is recognized by its content, because clients may send a wrong content type. It may be cut at its end. */
+  /**
+   * The form of the body is recognized by its content, because clients may send a wrong content type. It may be cut
+   * at its end.
+   */
   body(body: string): string {
     if (/^[^\s=<>{}"]+=/.test(body)) return this.#pairs(body);
     if (body.startsWith('--')) return this.#parts(body);

@@ -1,4 +1,5 @@
-// The page at /control: the state, the clock, the failure rules and the newest requests. The script of the pages updates it.
+// The page at /control: the state, the clock, the failure rules and the newest requests. The script of the pages
+// updates it.
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';

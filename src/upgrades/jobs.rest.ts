@@ -1,4 +1,5 @@
-// REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a job runs.
+// REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a
+// job runs.
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
@@ -46,7 +47,8 @@ export function historyResource(options: JobsOptions): Resource {
       messages: asJson((await jobService.messages(subject)).messages),
     }),
     view: (page) => {
-      // The history is closed while a job runs. After `resume` the browser must land on the page in `system/jobs`, which stays open.
+      // The history is closed while a job runs. After `resume` the browser must land on the page in `system/jobs`,
+      // which stays open.
       const here = (...beneath: readonly string[]) =>
         page.href('system', 'jobs', page.subject.id, ...beneath);
       return jobView(options, page.subject, { ...page, here }, ownHeading);

@@ -25,8 +25,8 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
 }
 
 /**
- * The rules read the webhook again, because it may have changed since the request found it. The result is how many pending deliveries are
- * discarded; undefined if the edit does not deactivate.
+ * The rules read the webhook again, because it may have changed since the request found it. The result is how many
+ * pending deliveries are discarded; undefined if the edit does not deactivate.
  */
 export function editWebhook(
   transaction: Transaction,

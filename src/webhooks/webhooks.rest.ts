@@ -1,4 +1,5 @@
-// REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events, and the settings.
+// REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events,
+// and the settings.
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
 import type { AnswerOf } from '../rest/answer.ts';

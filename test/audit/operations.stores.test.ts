@@ -1,5 +1,5 @@
-// Every operation that writes, except publish, leaves exactly one entry per request in the audit trail. The table contains every such
-// operation of the resource trees, so a new one must be added here.
+// Every operation that writes, except publish, leaves exactly one entry per request in the audit trail. The table
+// contains every such operation of the resource trees, so a new one must be added here.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { users } from '../../src/auth/user.ts';
 import { type Entry, walk } from '../../src/rest/resource.ts';

@@ -1,4 +1,5 @@
-// Entries of sign-ins and of what the server does itself; entries while the database is unavailable; retention; log lines.
+// Entries of sign-ins and of what the server does itself; entries while the database is unavailable; retention; log
+// lines.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { startHooks } from '../kit/hooks.ts';

@@ -1,5 +1,5 @@
-// A caller whose rights end while the request waits: for its body, a password hash, the cluster, or a change of a job. Two servers share
-// the store, like two processes; the rights end in the other one.
+// A caller whose rights end while the request waits: for its body, a password hash, the cluster, or a change of a
+// job. Two servers share the store, like two processes; the rights end in the other one.
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

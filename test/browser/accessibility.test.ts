@@ -1,4 +1,5 @@
-// Checks the structure of every page, and the pages that cover every kind of element with axe-core, wide and light, narrow and dark.
+// Checks the structure of every page, and the pages that cover every kind of element with axe-core, wide and light,
+// narrow and dark.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
@@ -88,8 +89,8 @@ async function createSampleData(steward: Steward): Promise<Record<string, string
 const visualRules = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
 /**
- * Opens the details of the page and checks it: its width in both looks, all rules in the wide look, and those that depend on the look in the
- * narrow one. Changing the look takes long, so the wide one is first and last.
+ * Opens the details of the page and checks it: its width in both looks, all rules in the wide look, and those that
+ * depend on the look in the narrow one. Changing the look takes long, so the wide one is first and last.
  */
 async function checkPage(page: Page, details = 'details:not(.answer)'): Promise<string[]> {
   await page.evaluate(`for (const part of document.querySelectorAll('${details}')) part.open = true;`);

@@ -1,4 +1,5 @@
-// Reads pages without displaying them: checks the structure of each, and selects those that together have every kind of element.
+// Reads pages without displaying them: checks the structure of each, and selects those that together have every
+// kind of element.
 import type { Page } from 'playwright-core';
 
 /** What is wrong with the structure of a page, and the kinds of its elements. */
@@ -9,8 +10,8 @@ export type Survey = {
 };
 
 /**
- * Defines `kindOf` in the browser. The kind of an element is what the stylesheet and the rules of axe-core depend on: its
- * tag, classes, type, role, state and autocompletion.
+ * Defines `kindOf` in the browser. The kind of an element is what the stylesheet and the rules of axe-core depend
+ * on: its tag, classes, type, role, state and autocompletion.
  */
 const kindScript = `
   const nameOf = (element) => [element.localName, ...[...element.classList].sort()].join('.');
@@ -57,7 +58,10 @@ export function surveyPages(page: Page, paths: readonly string[]): Promise<Surve
   })()`);
 }
 
-/** Selects pages until every kind of element is on one of them, next the page with the most kinds that are still missing. */
+/**
+ * Selects pages until every kind of element is on one of them, next the page with the most kinds that are still
+ * missing.
+ */
 export function selectPages(surveys: readonly Survey[]): string[] {
   const selected: string[] = [];
   const missing = new Set(surveys.flatMap(({ kinds }) => kinds));
@@ -71,7 +75,10 @@ export function selectPages(surveys: readonly Survey[]): string[] {
   return selected;
 }
 
-/** Removes the rows of tables and lists, except the first three, that have no other kind of element than those before them. */
+/**
+ * Removes the rows of tables and lists, except the first three, that have no other kind of element than those
+ * before them.
+ */
 export async function removeRepeatedRows(page: Page): Promise<void> {
   await page.evaluate(`{
     ${kindScript}

@@ -1,4 +1,5 @@
-// Tests upgrades in a browser. With scripts, the page updates itself while the job runs. The job moves only when a test advances the clock.
+// Tests upgrades in a browser. With scripts, the page updates itself while the job runs. The job moves only when a
+// test advances the clock.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, patience, signIn, useBrowser } from '../kit/browser.ts';

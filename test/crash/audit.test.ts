@@ -1,5 +1,6 @@
-// The audit trail while processes are killed and answers of the database are lost: every change has exactly one entry, every entry of a
-// success has its change, and no request has two entries. CRASH_KILLS sets the number of kills.
+// The audit trail while processes are killed and answers of the database are lost: every change has exactly one
+// entry, every entry of a success has its change, and no request has two entries. CRASH_KILLS sets the number of
+// kills.
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
 import { type Fleet, startClients, startFleet } from './fleet.ts';
@@ -204,7 +205,10 @@ const findRepeated = (all: readonly string[]) => all.filter((one, index) => all.
 /** The field of each kind of object that the changes set. */
 const followed = ['description', 'name', 'role'];
 
-/** Applies the changes of the entries: each must begin where the one before has ended. The result has the objects by target. */
+/**
+ * Applies the changes of the entries: each must begin where the one before has ended. The result has the objects by
+ * target.
+ */
 function replay(successes: readonly Entry[]): Record<string, unknown> {
   const objects = new Map<string, unknown>();
   for (const { target, changes } of successes)

@@ -31,8 +31,8 @@ const pollOptions = { timeout: 60_000, interval: 50 };
 const ignore = () => undefined;
 
 /**
- * Opens two stores. `behind` reads the changes of other processes only when it is asked to: it does not look for them every 500 ms, and it
- * has lost the connection that notifies it.
+ * Opens two stores. `behind` reads the changes of other processes only when it is asked to: it does not look for
+ * them every 500 ms, and it has lost the connection that notifies it.
  */
 async function openBehind() {
   const { url } = await createDatabase();

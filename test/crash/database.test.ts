@@ -1,5 +1,5 @@
-// PostgreSQL is killed and started again under load: no acknowledged write is lost, reads work during the outage, and everything
-// continues without help.
+// PostgreSQL is killed and started again under load: no acknowledged write is lost, reads work during the outage,
+// and everything continues without help.
 import { beforeEach, expect, it } from 'vitest';
 import type { PostgresServer } from '../kit/postgres.ts';
 import { codesOfPatch, expectOneRun } from './messages.ts';
@@ -146,7 +146,8 @@ it('no acknowledged write is lost', async () => {
       const user = { username: name, password: 'battery staple', role: 'member' };
       if (client === 0) await write('users', '/admin/security/users/add', name, user);
       else if (client === 1) await write('services', '/admin/services/createService', name, service);
-      // Publishing is idempotent and is repeated; for the other writes a refused answer does not say whether they were stored.
+      // Publishing is idempotent and is repeated; for the other writes a refused answer does not say whether they
+      // were stored.
       else while (!(await write('events', '/admin/services/webhooks/publish', name, event))) await pause(100);
       await pause(80 * random());
     }

@@ -1,5 +1,5 @@
-// Two processes deliver under load, and one of them is killed every half second: every acknowledged event arrives, no delivery stays
-// pending, and an event arrives twice only if its attempt was running when a process was killed.
+// Two processes deliver under load, and one of them is killed every half second: every acknowledged event arrives,
+// no delivery stays pending, and an event arrives twice only if its attempt was running when a process was killed.
 import { expect, it } from 'vitest';
 import { changeSettings, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
 import {

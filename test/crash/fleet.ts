@@ -121,7 +121,10 @@ export type Clients = {
   readonly stop: () => Promise<void>;
 };
 
-/** Starts clients that take their turns again and again until they are stopped. The signal aborts a turn when the test is over. */
+/**
+ * Starts clients that take their turns again and again until they are stopped. The signal aborts a turn when the
+ * test is over.
+ */
 export function startClients(
   count: number,
   takeTurn: (turn: { client: number; number: number; signal: AbortSignal }) => Promise<void>,
@@ -158,7 +161,10 @@ export type PublisherOptions = {
   readonly mayRepeat?: boolean;
 };
 
-/** Publishes events with ids of their own. A client repeats the request at the next process until one has acknowledged the event. */
+/**
+ * Publishes events with ids of their own. A client repeats the request at the next process until one has
+ * acknowledged the event.
+ */
 export function startPublishers(fleet: Fleet, token: string, options: PublisherOptions) {
   const { changeType, clients, pauseMs, deliveries, random, isHeldBack, mayRepeat = true } = options;
   const acknowledged: string[] = [];

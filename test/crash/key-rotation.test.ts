@@ -1,5 +1,6 @@
-// SECRET_KEY is introduced and replaced by rolling restarts while events are published, delivered and the secrets of webhooks are changed:
-// no request fails, every signature is good, and in the end the former key reads nothing in the database.
+// SECRET_KEY is introduced and replaced by rolling restarts while events are published, delivered and the secrets
+// of webhooks are changed: no request fails, every signature is good, and in the end the former key reads nothing
+// in the database.
 import { createDecipheriv, hkdfSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
@@ -148,8 +149,8 @@ async function dump(query: Query): Promise<string> {
 const [nonceBytes, tagBytes] = [12, 16];
 
 /**
- * Counts the secrets that a holder of the secret key reads in a dump. It skips the authentication of AES-GCM, as an attacker would,
- * so it needs not know which row a text belongs to.
+ * Counts the secrets that a holder of the secret key reads in a dump. It skips the authentication of AES-GCM, as an
+ * attacker would, so it needs not know which row a text belongs to.
  */
 function countReadable(dumped: string, secretKey: string, secret: string): number {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'steward: secrets at rest', 32));

@@ -1,5 +1,5 @@
-// Kills the process of an upgrade again and again during its requests to the API server. The next process continues from the state of
-// the cluster, repeats no change, and the job ends with the messages of an uninterrupted one.
+// Kills the process of an upgrade again and again during its requests to the API server. The next process continues
+// from the state of the cluster, repeats no change, and the job ends with the messages of an uninterrupted one.
 import { expect, it, onTestFinished } from 'vitest';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { type RequestToKillAt, killAtRequest } from './kill-at-request.ts';

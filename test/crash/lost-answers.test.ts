@@ -1,5 +1,5 @@
-// The connection to PostgreSQL breaks after a commit and before its answer, so the process does not know whether the change was stored.
-// It was: the process must neither lose it nor make it twice, and must not log an error.
+// The connection to PostgreSQL breaks after a commit and before its answer, so the process does not know whether
+// the change was stored. It was: the process must neither lose it nor make it twice, and must not log an error.
 import { expect, it } from 'vitest';
 import { startProxy } from './proxy.ts';
 import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
@@ -112,7 +112,8 @@ it('a delivery is attempted although the answer to its claim was lost', async ()
   const receiver = await startReceiver({
     respond: () => {
       if (cut) return '204';
-      // The next statement with the id of the webhook is the claim of the retry: the record of an attempt does not contain it.
+      // The next statement with the id of the webhook is the claim of the retry: the record of an attempt does not
+      // contain it.
       cut = proxy.loseNextCommit(id);
       return '500';
     },

@@ -110,7 +110,10 @@ export async function startPair({
        from state where kind = 'cell' and key = 'newestJob'`,
     );
 
-  /** The process that accepted the job dies before it starts, and both others compete for it. Then they die in turn until the job has ended. */
+  /**
+   * The process that accepted the job dies before it starts, and both others compete for it. Then they die in turn
+   * until the job has ended.
+   */
   async function sweep() {
     const over = new Promise<'over'>((resolve) => {
       const stopListening = observer.onUpdate(() => isOver() && resolve('over'));
@@ -144,7 +147,10 @@ export async function startPair({
     return { messages: all, deaths, state: job()?.state, after: observer.read(deployment) };
   }
 
-  /** Reads the messages from the database, and checks that their numbers have no gap and that the observer reads the same. */
+  /**
+   * Reads the messages from the database, and checks that their numbers have no gap and that the observer reads the
+   * same.
+   */
   async function readMessages(): Promise<Message[]> {
     const { id = '', messageCount = 0 } = job() ?? {};
     const rows = await query<Message & { number: number }>(

@@ -1,5 +1,6 @@
-// A simulated process: a store and a job runner of its own, which can be halted at a chosen point and declared dead. It does not use
-// the clock, so that every death happens at an exact point and the next one can follow at once.
+// A simulated process: a store and a job runner of its own, which can be halted at a chosen point and declared
+// dead. It does not use the clock, so that every death happens at an exact point and the next one can follow at
+// once.
 import { ServiceError } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Needs, Transaction } from '../../src/store/transaction.ts';
@@ -11,8 +12,8 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { openPeerStore } from './store-kit.ts';
 
 /**
- * Where the process halts: after it has taken the job over and before it reads the plan, while the executor works, before the step is
- * recorded, or after it but before the runner gets the answer.
+ * Where the process halts: after it has taken the job over and before it reads the plan, while the executor works,
+ * before the step is recorded, or after it but before the runner gets the answer.
  */
 export type HaltPoint = 'before the plan' | 'in the step' | 'before the record' | 'after the record';
 
@@ -37,7 +38,10 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
   let outage: Outage | undefined;
   let wake: (() => void) | undefined;
   let onHalted: () => void = () => undefined;
-  /** While the process is declared dead: the answers of the store to its runner, and the runner's calls of the executor. */
+  /**
+   * While the process is declared dead: the answers of the store to its runner, and the runner's calls of the
+   * executor.
+   */
   const whileDead = { answers: [] as unknown[], calls: 0 };
   let isDead = false;
   /** How many runs have found that their job has ended. */

@@ -1,4 +1,5 @@
-// A proxy in front of PostgreSQL that can cut connections, stop forwarding, and drop a connection after a commit and before its answer.
+// A proxy in front of PostgreSQL that can cut connections, stop forwarding, and drop a connection after a commit
+// and before its answer.
 import { once } from 'node:events';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -74,7 +75,10 @@ export async function startProxy(databaseUrl: string) {
     cut,
     /** The ports of its connections to PostgreSQL. */
     ports: () => [...connections].map(({ database }) => database.localPort ?? 0),
-    /** Drops the connection instead of the answer to the next commit of a change that contains the text; resolves when that has happened. */
+    /**
+     * Drops the connection instead of the answer to the next commit of a change that contains the text; resolves
+     * when that has happened.
+     */
     loseNextCommit: (text: string) =>
       new Promise<void>((resolve) => {
         onDropped = resolve;
@@ -90,8 +94,8 @@ export async function startProxy(databaseUrl: string) {
         };
       }),
     /**
-     * Accepts connections and forwards nothing, until the returned function is called. The connections from before then continue, or stay
-     * silent for ever, as when a router has forgotten them.
+     * Accepts connections and forwards nothing, until the returned function is called. The connections from before
+     * then continue, or stay silent for ever, as when a router has forgotten them.
      */
     hang(): (before: 'continue' | 'stay silent') => void {
       isHanging = true;

@@ -1,4 +1,5 @@
-// A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated exactly once, and arrives.
+// A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated
+// exactly once, and arrives.
 import { expect, it } from 'vitest';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
 import {

@@ -1,6 +1,6 @@
-// The next version of the program changes the schema while processes of this version run. After a migration that only adds, processes of
-// both versions work side by side. After a migration that starts with the comment `-- contract`, processes of this version write nothing
-// more, and say why.
+// The next version of the program changes the schema while processes of this version run. After a migration that
+// only adds, processes of both versions work side by side. After a migration that starts with the comment `--
+// contract`, processes of this version write nothing more, and say why.
 import { expect, it } from 'vitest';
 import { filesWith } from './built-files.ts';
 import { type Fleet, type Start, startClients, startFleet, startPublishers } from './fleet.ts';
@@ -24,7 +24,10 @@ const checks = 10;
 /** Part of every text that says why a process of this version does not write. */
 const reason = /schema|newer version/;
 
-/** Adds a column to every table. It takes all locks or none, because it would otherwise wait for processes that wait for it. */
+/**
+ * Adds a column to every table. It takes all locks or none, because it would otherwise wait for processes that wait
+ * for it.
+ */
 const expanding = `
 do $$
 declare name text;
@@ -70,7 +73,10 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
   return {
     fleet,
     token,
-    /** Stops the load and checks at the process that it has everything that was acknowledged, once, and nothing else. */
+    /**
+     * Stops the load and checks at the process that it has everything that was acknowledged, once, and nothing
+     * else.
+     */
     async expectIntact(steward: Steward, maxDuplicates: number): Promise<void> {
       await Promise.all([publishers.stop(), folders.stop()]);
       expect(await listFolders(steward, token)).toEqual([...folders.acknowledged].sort());
@@ -87,7 +93,8 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
       }
       expect(folders.acknowledged.length).toBeGreaterThan(5);
       expect(publishers.acknowledged.length).toBeGreaterThan(20);
-      // A process of this version may log why it writes nothing more, and the entries of the audit trail that it could not store.
+      // A process of this version may log why it writes nothing more, and the entries of the audit trail that it
+      // could not store.
       const expected = new RegExp(`${reason.source}|an entry of the audit trail could not be stored`);
       expect(fleet.loggedErrors().filter((line) => !expected.test(line))).toEqual([]);
     },

@@ -1,4 +1,5 @@
-// Many simultaneous upgrade requests to two servers on one database: one is accepted, all others are refused because a job is running.
+// Many simultaneous upgrade requests to two servers on one database: one is accepted, all others are refused
+// because a job is running.
 import { expect, it } from 'vitest';
 import type { Message } from './messages.ts';
 import {

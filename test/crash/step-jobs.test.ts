@@ -1,5 +1,6 @@
-// Steps that Jobs perform, when processes die: at every step of a release, in and around each record, and at each request about a Job.
-// The fake API server is reached over HTTP. Every step and attempt has exactly one Job, and the messages are those of a job without deaths.
+// Steps that Jobs perform, when processes die: at every step of a release, in and around each record, and at each
+// request about a Job. The fake API server is reached over HTTP. Every step and attempt has exactly one Job, and
+// the messages are those of a job without deaths.
 import { expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';

@@ -37,7 +37,10 @@ const variablesOf = (storeUrl: string, env: Record<string, string>) => ({
   ...env,
 });
 
-/** Creates all tables, and an administrator whose password is cheap to check. Without this, every server and every sign-in hashes it. */
+/**
+ * Creates all tables, and an administrator whose password is cheap to check. Without this, every server and every
+ * sign-in hashes it.
+ */
 async function seed(url: string): Promise<void> {
   const store = await openPeerStore(url);
   await store.update((transaction) =>

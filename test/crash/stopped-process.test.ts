@@ -1,5 +1,5 @@
-// One of three processes under load stops in the middle of a transaction: it is frozen, or its connections to the database hang. The
-// other two keep accepting writes, and the stopped process recovers by itself.
+// One of three processes under load stops in the middle of a transaction: it is frozen, or its connections to the
+// database hang. The other two keep accepting writes, and the stopped process recovers by itself.
 import { expect, it } from 'vitest';
 import { type Fleet, startClients, startFleet } from './fleet.ts';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
@@ -13,7 +13,10 @@ import {
   startSteward,
 } from './steward.ts';
 
-/** The others accept this many writes of each kind while the process is stopped. `node bench/storage.js faults` measures how soon. */
+/**
+ * The others accept this many writes of each kind while the process is stopped. `node bench/storage.js faults`
+ * measures how soon.
+ */
 const acceptedWrites = 3;
 /** What the stopped process had claimed is delivered after its lease. */
 const settled = { timeout: 60_000, interval: 100 };
@@ -33,7 +36,10 @@ async function startLoadedFleet() {
   const acknowledged: string[] = [];
   let events = 0;
 
-  /** Sends one request. A change of an event is stored in the delivery queue, a change of the settings in the replicated state. */
+  /**
+   * Sends one request. A change of an event is stored in the delivery queue, a change of the settings in the
+   * replicated state.
+   */
   async function send(steward: Client, kind: Kind, number: number): Promise<number> {
     const eventId = `event-${number}`;
     const [path, fields] =
@@ -83,8 +89,8 @@ async function startLoadedFleet() {
 type Loaded = Awaited<ReturnType<typeof startLoadedFleet>>;
 
 /**
- * Stops a process while one of its transactions holds locks, which is the worst moment for the others. If it never waits for the client
- * within a transaction, there is no such moment, and any will do.
+ * Stops a process while one of its transactions holds locks, which is the worst moment for the others. If it never
+ * waits for the client within a transaction, there is no such moment, and any will do.
  */
 async function stopInTransaction(
   { fleet, query }: Loaded,
@@ -108,7 +114,10 @@ async function stopInTransaction(
   stop();
 }
 
-/** Waits until every client of the other processes has had further writes accepted. The process stays stopped until then. */
+/**
+ * Waits until every client of the other processes has had further writes accepted. The process stays stopped until
+ * then.
+ */
 async function expectUnaffected({ fleet, writersAt }: Loaded, stopped: number): Promise<void> {
   const others = fleet.running().flatMap((_steward, slot) => (slot === stopped ? [] : writersAt(slot)));
   // One write of a client may have been accepted before the process stopped, and be counted after it.

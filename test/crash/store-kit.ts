@@ -16,7 +16,10 @@ function open(url: string, runtime: Runtime): Promise<Store> {
   return openPostgresStore({ url, tables, migrations, runtime, retention, pace: noPauses });
 }
 
-/** Opens a store that does nothing by itself: it does not renew its lease, and does not look for changes without a notification. */
+/**
+ * Opens a store that does nothing by itself: it does not renew its lease, and does not look for changes without a
+ * notification.
+ */
 export const openPeerStore = (url: string) => open(url, timelessRuntime);
 
 export const openStore = (url: string) => open(url, realRuntime);

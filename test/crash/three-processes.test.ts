@@ -1,6 +1,7 @@
-// Three processes under load, with every fault at once: processes are killed in turn, the database crashes, connections of single
-// processes are cut or hang, and an upgrade runs. Nothing acknowledged is lost, nothing is stored or counted twice, and an event arrives
-// twice only in the rare case that its attempt was running when its process died. CRASH_KILLS sets the number of kills.
+// Three processes under load, with every fault at once: processes are killed in turn, the database crashes,
+// connections of single processes are cut or hang, and an upgrade runs. Nothing acknowledged is lost, nothing is
+// stored or counted twice, and an event arrives twice only in the rare case that its attempt was running when its
+// process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
 import { type Fleet, startFleet, startPublishers } from './fleet.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';

@@ -1,5 +1,6 @@
-// A job whose process dies before it reads the plan, in every step, and before and after each step is recorded: the other process takes
-// over each time, and the messages are those of a job without deaths. The dead processes wake up later and change nothing.
+// A job whose process dies before it reads the plan, in every step, and before and after each step is recorded: the
+// other process takes over each time, and the messages are those of a job without deaths. The dead processes wake
+// up later and change nothing.
 import { expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';

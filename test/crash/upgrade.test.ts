@@ -1,5 +1,5 @@
-// Upgrades whose process is killed or suspended beyond its lease while another process can take over: each ends in success, with the
-// same messages except 2902. The moment is random here; upgrade-sweep.test.ts covers every step.
+// Upgrades whose process is killed or suspended beyond its lease while another process can take over: each ends in
+// success, with the same messages except 2902. The moment is random here; upgrade-sweep.test.ts covers every step.
 import { expect, it } from 'vitest';
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';

@@ -1,5 +1,5 @@
-// Runs the commands of docs/operate/backup-and-upgrade.md on a PostgreSQL of Debian, whose pg_dump fits its server. Skipped where it is
-// not installed.
+// Runs the commands of docs/operate/backup-and-upgrade.md on a PostgreSQL of Debian, whose pg_dump fits its server.
+// Skipped where it is not installed.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

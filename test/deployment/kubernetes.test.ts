@@ -1,5 +1,5 @@
-// Runs the commands of docs/operate/kubernetes.md with kubectl on the fake API server; Steward runs as a process where a cluster would
-// run its pod. Skipped where kubectl or curl is not installed.
+// Runs the commands of docs/operate/kubernetes.md with kubectl on the fake API server; Steward runs as a process
+// where a cluster would run its pod. Skipped where kubectl or curl is not installed.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -207,7 +207,8 @@ describe('the settings', () => {
   const inPod = (container?.env ?? []).map(({ name }) => name);
 
   it('contain every variable of Steward once', () => {
-    // Set by the image, for files that the image does not have, for the store in memory, for the simulated executor, or for tests.
+    // Set by the image, for files that the image does not have, for the store in memory, for the simulated
+    // executor, or for tests.
     const others = [
       'HOST',
       'PORT',

@@ -1,5 +1,5 @@
-// Checks docs/operate/monitoring.md and deploy/monitoring against a running server: their metrics, log lines and messages exist. The alert
-// rules and the queries of the dashboard are checked with promtool.
+// Checks docs/operate/monitoring.md and deploy/monitoring against a running server: their metrics, log lines and
+// messages exist. The alert rules and the queries of the dashboard are checked with promtool.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
-// Stands in for `kubectl port-forward service/steward` where no container runs: starts Steward with the ConfigMap and the Secret of the
-// namespace and the permissions of its ServiceAccount. The test sets POD_KUBECONFIG and POD_STORE_URL.
+// Stands in for `kubectl port-forward service/steward` where no container runs: starts Steward with the ConfigMap
+// and the Secret of the namespace and the permissions of its ServiceAccount. The test sets POD_KUBECONFIG and
+// POD_STORE_URL.
 import { execFileSync } from 'node:child_process';
 import process from 'node:process';
 

@@ -1,5 +1,5 @@
-// Runs the commands of docs/operate/postgresql.md in one shell, on a PostgreSQL of the test kit; only ports and the directory differ.
-// The part with nginx is skipped where nginx is not installed.
+// Runs the commands of docs/operate/postgresql.md in one shell, on a PostgreSQL of the test kit; only ports and the
+// directory differ. The part with nginx is skipped where nginx is not installed.
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

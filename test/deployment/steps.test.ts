@@ -1,4 +1,5 @@
-// Runs the scripts of the example steps in deploy/steps, with a PostgreSQL of Debian. Skipped where it, or wget, is not installed.
+// Runs the scripts of the example steps in deploy/steps, with a PostgreSQL of Debian. Skipped where it, or wget, is
+// not installed.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,4 +1,5 @@
-// Tests the comparison of shown answers with real ones: what is masked, what `…` omits, and that a wrong answer is found.
+// Tests the comparison of shown answers with real ones: what is masked, what `…` omits, and that a wrong answer is
+// found.
 import { describe, expect, it } from 'vitest';
 import { isAnswer, mask } from './answers.ts';
 import { type Page, parsePage } from './pages.ts';

@@ -1,5 +1,6 @@
-// Compares the answer that a page shows with the output of its commands. Ids, times, tokens, keys, ports and durations differ in every run
-// and are masked on both sides. `…` in an answer of a page stands for omitted content.
+// Compares the answer that a page shows with the output of its commands. Ids, times, tokens, keys, ports and
+// durations differ in every run and are masked on both sides. `…` in an answer of a page stands for omitted
+// content.
 import { isDeepStrictEqual } from 'node:util';
 import type { Answer } from './pages.ts';
 

@@ -1,4 +1,5 @@
-// The scenes that the screenshots show, on a server whose clock and ids are those of the fake runtime: the same in every run.
+// The scenes that the screenshots show, on a server whose clock and ids are those of the fake runtime: the same in
+// every run.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
@@ -136,7 +137,10 @@ async function editServices({ runtime }: Server, act: Act, names: readonly strin
   }
 }
 
-/** Replaces what differs from run to run, or with unrelated changes: tokens, ids, times, ports, and the versions of the assets. */
+/**
+ * Replaces what differs from run to run, or with unrelated changes: tokens, ids, times, ports, and the versions of
+ * the assets.
+ */
 export function mask(html: string): string {
   return html
     .replaceAll(/form_[\w-]+/g, 'form_token')

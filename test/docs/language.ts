@@ -1,4 +1,5 @@
-// Phrases that the documentation does not use, because they name no subject or have a standard word, each with what to write.
+// Phrases that the documentation does not use, because they name no subject or have a standard word, each with what
+// to write.
 
 export type Phrase = { readonly pattern: RegExp; readonly instead: string };
 

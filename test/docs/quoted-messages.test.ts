@@ -1,11 +1,15 @@
-// The messages that docs/operate/kubernetes.md quotes are those of the code, so that a search for a message finds its explanation.
+// The messages that docs/operate/kubernetes.md quotes are those of the code, so that a search for a message finds
+// its explanation.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
-/** All texts of the upgrade code: strings that are joined with + are one, and a value in a template is `…`, unless it is a constant. */
+/**
+ * All texts of the upgrade code: strings that are joined with + are one, and a value in a template is `…`, unless
+ * it is a constant.
+ */
 function readTexts(): string {
   const files = readdirSync(`${checkout}src/upgrades`, { recursive: true, encoding: 'utf8' });
   const source = files

@@ -1,12 +1,13 @@
 // Runs the shell examples of a page in one bash, against a server of its own.
 //
-// The commands run in a directory that holds a link to every file of the checkout, so that paths on a page work as in a clone and files that
-// the commands create do not. `http://localhost:8080` becomes the address of the server, and every other port of this machine on the page a
-// free one. `npm ci` and `npm run build` do nothing, because the tests run on what is installed and built.
+// The commands run in a directory that holds a link to every file of the checkout, so that paths on a page work as
+// in a clone and files that the commands create do not. `http://localhost:8080` becomes the address of the server,
+// and every other port of this machine on the page a free one. `npm ci` and `npm run build` do nothing, because the
+// tests run on what is installed and built.
 //
-// A block that ends with `npm start` starts the server, as the comment `<!-- server: … -->` does: with the variables that the block sets. A
-// second such block stops the first server and begins a new bash. The answer after it is what the server prints on standard error. A server
-// without such an answer runs in the process of the test.
+// A block that ends with `npm start` starts the server, as the comment `<!-- server: … -->` does: with the
+// variables that the block sets. A second such block stops the first server and begins a new bash. The answer after
+// it is what the server prints on standard error. A server without such an answer runs in the process of the test.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -97,7 +98,10 @@ type Running = {
   readonly close: () => Promise<void>;
 };
 
-/** Only a server in a process of its own prints its address, and only such a one uses PostgreSQL. The others start faster in this process. */
+/**
+ * Only a server in a process of its own prints its address, and only such a one uses PostgreSQL. The others start
+ * faster in this process.
+ */
 async function runProcess(variables: Record<string, string>): Promise<Running> {
   const { child, output, exited, listening } = startProcess(variables);
   const { port } = new URL(await listening);

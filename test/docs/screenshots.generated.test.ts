@@ -1,4 +1,5 @@
-// Takes the pictures of docs/images with `npm run docs`. Without it, checks that no page has changed since its pictures were taken.
+// Takes the pictures of docs/images with `npm run docs`. Without it, checks that no page has changed since its
+// pictures were taken.
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,5 @@
-// Runs the shell examples of README, docs/ and examples/, and compares their output with the answers that the pages show.
+// Runs the shell examples of README, docs/ and examples/, and compares their output with the answers that the pages
+// show.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -30,8 +31,8 @@ describe('the shell examples do what they show', () => {
   );
   const problems = new Map<string, string[]>();
 
-  // Before the tests, because three pages run at the same time and the processes of a test are killed after it. Most of the time is spent
-  // waiting for upgrades.
+  // Before the tests, because three pages run at the same time and the processes of a test are killed after it.
+  // Most of the time is spent waiting for upgrades.
   beforeAll(async () => {
     const waiting = withExamples.filter((page) => missingOn(page).length === 0);
     const runWaiting = async () => {

@@ -1,4 +1,5 @@
-// Validates the files in examples/ that other tools read: the Compose file, the catalog and the manifests of Kubernetes.
+// Validates the files in examples/ that other tools read: the Compose file, the catalog and the manifests of
+// Kubernetes.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// Request bodies that cost more than their size: bodies in tiny chunks, bodies that never end, and texts that are slow to decode.
+// Request bodies that cost more than their size: bodies in tiny chunks, bodies that never end, and texts that are
+// slow to decode.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formTokenOf } from '../../src/auth/token.ts';
 import { type Server, startServer } from '../kit/server.ts';

@@ -1,4 +1,5 @@
-// Tests the limits of every field of every operation, at the limit and just past it. The limits come from the field descriptors.
+// Tests the limits of every field of every operation, at the limit and just past it. The limits come from the field
+// descriptors.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/resource.ts';
 import type { Control, Field } from '../../src/rest/fields.ts';

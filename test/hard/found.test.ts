@@ -1,5 +1,5 @@
-// Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response, with an internal error
-// or an invalid error body, and requests that cost far more CPU time to answer than to send.
+// Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response,
+// with an internal error or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judge } from './fuzz-verdict.ts';
 import { expectCost } from '../kit/cost.ts';
@@ -117,7 +117,8 @@ describe('invalid input causes no internal error', () => {
 
   it.each([
     ['a lone surrogate', '\\ud800'],
-    // PostgreSQL rejects U+0000 in texts: without the check, the job could never continue or end, and the system would stay read-only.
+    // PostgreSQL rejects U+0000 in texts: without the check, the job could never continue or end, and the system
+    // would stay read-only.
     ['a zero character', '\\u0000'],
   ])('for a manifest with %s in a stored text', async (_what, text) => {
     const manifest = (id: string, image: string) =>

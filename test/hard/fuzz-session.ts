@@ -8,8 +8,8 @@ import { type Answer, type Wire, openWire, write } from './wire.ts';
 export type Target = Server & { port: number; connection?: Wire | undefined };
 
 /**
- * How long the server may be silent before the fake clock advances, the client ends its side, and the request counts as unanswered. Counted
- * in ticks of the event loop: while the machine delays this process, no time passes.
+ * How long the server may be silent before the fake clock advances, the client ends its side, and the request
+ * counts as unanswered. Counted in ticks of the event loop: while the machine delays this process, no time passes.
  */
 const silenceMs = { beforeAdvance: 250, beforeEnd: 25, beforeAbort: 5000 };
 
@@ -47,7 +47,10 @@ export async function stopTarget({ http, connection, close }: Target): Promise<v
   await close();
 }
 
-/** The ids that addresses can contain. They are the same in every session, because the fake runtime generates the same ids. */
+/**
+ * The ids that addresses can contain. They are the same in every session, because the fake runtime generates the
+ * same ids.
+ */
 export async function idsIn({ get, token }: Target): Promise<Record<string, string>> {
   type Listed = Record<string, Record<string, string>[]>;
   const listed = async (path: string) =>
@@ -70,8 +73,8 @@ export function isComplete({ method, headers }: FuzzRequest): boolean {
 }
 
 /**
- * Returns undefined if the server closed the connection without a response. Complete requests share one connection, so that unread bytes
- * of one would corrupt the response to the next.
+ * Returns undefined if the server closed the connection without a response. Complete requests share one connection,
+ * so that unread bytes of one would corrupt the response to the next.
  */
 export async function send(target: Target, request: FuzzRequest): Promise<Answer | undefined> {
   const isKept = isComplete(request);

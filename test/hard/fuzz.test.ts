@@ -1,5 +1,6 @@
-// Sends thousands of random hostile requests in sessions, each with its own server. FUZZ_REQUESTS sets the number of requests (default
-// 500; 100,000 takes some minutes), FUZZ_SEED the first seed. A failure is reported with its seed and the shortest session found.
+// Sends thousands of random hostile requests in sessions, each with its own server. FUZZ_REQUESTS sets the number
+// of requests (default 500; 100,000 takes some minutes), FUZZ_SEED the first seed. A failure is reported with its
+// seed and the shortest session found.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { currentMode } from '../../src/mode/mode.ts';

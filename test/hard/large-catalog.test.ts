@@ -1,4 +1,5 @@
-// Answers about a large catalog: rendering does not block the event loop, and clients that do not read share the content.
+// Answers about a large catalog: rendering does not block the event loop, and clients that do not read share the
+// content.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Socket, connect } from 'node:net';

@@ -1,5 +1,5 @@
-// Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single fields, slow.test.ts the
-// time limits. The operating system limits the number of connections.
+// Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
+// fields, slow.test.ts the time limits. The operating system limits the number of connections.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';

@@ -1,4 +1,5 @@
-// Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer that names the limit, or the complete one.
+// Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer
+// that names the limit, or the complete one.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';

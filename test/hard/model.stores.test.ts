@@ -1,4 +1,5 @@
-// Sends random sequences of operations of several clients, one or two at a time, and compares the results with the model of the service.
+// Sends random sequences of operations of several clients, one or two at a time, and compares the results with the
+// model of the service.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';

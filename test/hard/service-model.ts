@@ -51,7 +51,10 @@ export function callerOf(model: Model, number: number, token: Server['token']): 
   return { token: own.token, role: isGood && model.ann ? model.ann.role : 'unknown' };
 }
 
-/** An operation: the role it needs, and its effect. `run` changes the model and returns 200, or returns the status of an error. */
+/**
+ * An operation: the role it needs, and its effect. `run` changes the model and returns 200, or returns the status
+ * of an error.
+ */
 export type Operation = {
   readonly path: (model: Model) => string;
   readonly needs: Role | 'anyone';

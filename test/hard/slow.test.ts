@@ -1,5 +1,6 @@
-// Tests slow clients: the server closes hundreds of slow connections after its time limits, keeps a thousand idle ones open, and serves
-// other clients meanwhile. No test waits for a limit: it checks the configured one, and sets a shorter one.
+// Tests slow clients: the server closes hundreds of slow connections after its time limits, keeps a thousand idle
+// ones open, and serves other clients meanwhile. No test waits for a limit: it checks the configured one, and sets
+// a shorter one.
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -57,7 +58,10 @@ const usualRequests = [
   },
 ];
 
-/** Sends the usual requests on a keep-alive connection and on new ones until `stop`, which returns the statuses of the answers. */
+/**
+ * Sends the usual requests on a keep-alive connection and on new ones until `stop`, which returns the statuses of
+ * the answers.
+ */
 function startTraffic() {
   const statuses = new Set<number | undefined>();
   let isStopped = false;

@@ -1,5 +1,6 @@
-// Drives Chromium with playwright-core. Tests that need it are skipped where it is not installed. The variable CHROMIUM overrides its path.
-// Where Debian's build without a window is installed, it is used: it takes half the time.
+// Drives Chromium with playwright-core. Tests that need it are skipped where it is not installed. The variable
+// CHROMIUM overrides its path. Where Debian's build without a window is installed, it is used: it takes half the
+// time.
 import type { Result } from 'axe-core';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -31,7 +32,10 @@ export const patience = { timeout: 60_000 };
 /** With a token, the page has a session. test/browser/directory.test.ts tests how a browser gets one. */
 type OpenOptions = BrowserContextOptions & { readonly token?: string };
 
-/** Starts one browser per test file. The function it returns opens a page in its own context. A test fails when a page logs errors or warnings. */
+/**
+ * Starts one browser per test file. The function it returns opens a page in its own context. A test fails when a
+ * page logs errors or warnings.
+ */
 export function useBrowser() {
   let browser: Browser;
   const contexts = new Set<BrowserContext>();
@@ -92,7 +96,10 @@ export async function signIn(page: Page, path: string): Promise<void> {
 /** Loads axe-core with every page. For many pages this is faster than what `findBarriers` does without it. */
 export const loadAxe = (page: Page) => page.addInitScript({ content: axe });
 
-/** Returns the accessibility problems of a page: violations of the axe-core rules (all, or those given), and horizontal scrolling. */
+/**
+ * Returns the accessibility problems of a page: violations of the axe-core rules (all, or those given), and
+ * horizontal scrolling.
+ */
 export async function findBarriers(page: Page, rules?: readonly string[]): Promise<string[]> {
   const runOnly = rules && { type: 'rule', values: rules };
   const options = JSON.stringify({ resultTypes: ['violations'], preload: false, runOnly });

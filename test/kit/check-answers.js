@@ -1,5 +1,6 @@
-// Checks every JSON answer of the servers in this process against the schema that its route declares. A wrong answer becomes HTTP 500.
-// Vitest loads this file for the servers of the tests; check-process.js imports it, so it must be JavaScript.
+// Checks every JSON answer of the servers in this process against the schema that its route declares. A wrong
+// answer becomes HTTP 500. Vitest loads this file for the servers of the tests; check-process.js imports it, so it
+// must be JavaScript.
 import { Buffer } from 'node:buffer';
 import { subscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,6 +1,6 @@
-// Checks every delivery of the servers in this process against the schema that `services/webhooks/eventTypes` has for its type.
-// The fake HTTP client calls `checkDelivery`. Where a server sends real requests, `checkSentDeliveries` does; check-process.js calls it, so
-// this must be JavaScript.
+// Checks every delivery of the servers in this process against the schema that `services/webhooks/eventTypes` has
+// for its type. The fake HTTP client calls `checkDelivery`. Where a server sends real requests,
+// `checkSentDeliveries` does; check-process.js calls it, so this must be JavaScript.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { URLSearchParams } from 'node:url';
 import * as z from 'zod';

@@ -1,4 +1,5 @@
-// Checks the processor time that a piece of work takes. Only `npm run bench:cost` measures it: `npm test` runs the work once and checks no time.
+// Checks the processor time that a piece of work takes. Only `npm run bench:cost` measures it: `npm test` runs the
+// work once and checks no time.
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished } from 'vitest';
 
@@ -20,7 +21,10 @@ export function cpuMs(): number {
   }
 }
 
-/** Runs the work and returns its result. A measurement repeats it until it takes at most `maxMs`, and fails if it never does. */
+/**
+ * Runs the work and returns its result. A measurement repeats it until it takes at most `maxMs`, and fails if it
+ * never does.
+ */
 export async function expectCost<T>(maxMs: number, work: () => T | Promise<T>): Promise<T> {
   if (!isMeasured) return work();
   let least = Infinity;

@@ -14,8 +14,8 @@ export type Manifest = {
 };
 
 /**
- * Parses one YAML document. It is wrapped in a kind that the client does not know; otherwise the client would drop unknown
- * fields.
+ * Parses one YAML document. It is wrapped in a kind that the client does not know; otherwise the client would drop
+ * unknown fields.
  */
 export function readYaml(text: string): unknown {
   const wrapped = `apiVersion: test/v1\nkind: Wrapped\nobject:\n${text.replaceAll(/^/gm, '  ')}`;

@@ -1,4 +1,5 @@
-// Password hashes for tests. Those of the server are slow to compute on purpose (test/auth/rules.test.ts); a hash names its cost, so these are fast.
+// Password hashes for tests. Those of the server are slow to compute on purpose (test/auth/rules.test.ts); a hash
+// names its cost, so these are fast.
 import { scryptSync } from 'node:crypto';
 import { type Passwords, createPasswords, saltBytes } from '../../src/auth/password.ts';
 

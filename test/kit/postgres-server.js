@@ -14,7 +14,10 @@ const env = { PATH: process.env.PATH, LC_ALL: 'C' };
 /** PostgreSQL refuses to run as root. Root starts it as the user nobody, which every system has. */
 const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Copies the binaries and creates an empty data directory, once per run. The user nobody may lack access to the package itself. */
+/**
+ * Copies the binaries and creates an empty data directory, once per run. The user nobody may lack access to the
+ * package itself.
+ */
 async function prepare(directory) {
   const prepared = join(directory, 'prepared');
   if (existsSync(prepared)) return prepared;
@@ -121,8 +124,8 @@ export async function createPostgresServer(directory, settings = []) {
 }
 
 /**
- * Creates the directory for servers. A detached shell removes it when this process has ended, even if it was killed; a server without its
- * directory ends by itself.
+ * Creates the directory for servers. A detached shell removes it when this process has ended, even if it was
+ * killed; a server without its directory ends by itself.
  */
 export async function createPostgresDirectory() {
   const directory = await mkdtemp(join(tmpdir(), 'steward-postgres-'));

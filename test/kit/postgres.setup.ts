@@ -1,4 +1,5 @@
-// Provides PostgreSQL for a test run: the server of DATABASE_URL, or a temporary one that is configured for speed instead of durability.
+// Provides PostgreSQL for a test run: the server of DATABASE_URL, or a temporary one that is configured for speed
+// instead of durability.
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { Client } from 'pg';

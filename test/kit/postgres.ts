@@ -1,5 +1,5 @@
-// Provides PostgreSQL to tests: an empty schema in the server of the test run, or a separate server that a test can kill. Both are removed
-// at the end of the test file, except schemas that the next file can use.
+// Provides PostgreSQL to tests: an empty schema in the server of the test run, or a separate server that a test can
+// kill. Both are removed at the end of the test file, except schemas that the next file can use.
 import { randomUUID } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
 import { inject } from 'vitest';
@@ -16,7 +16,10 @@ const databases = new Set<Database>();
 const free = new Set<Database>();
 const servers = new Set<PostgresServer>();
 
-/** Removes everything that a test file has created, and empties the free databases. `cleanup.setup.ts` calls it after each file. */
+/**
+ * Removes everything that a test file has created, and empties the free databases. `cleanup.setup.ts` calls it
+ * after each file.
+ */
 export async function removeDatabases(): Promise<void> {
   await Promise.all([...servers].map((server) => server.stop()));
   servers.clear();
@@ -54,8 +57,8 @@ export function claimDatabase(database: Database): void {
 }
 
 /**
- * Creates a schema; connections with its URL use only this schema. It takes half a millisecond, a database would take twenty. Advisory locks
- * and notifications belong to the database, so all schemas share them.
+ * Creates a schema; connections with its URL use only this schema. It takes half a millisecond, a database would
+ * take twenty. Advisory locks and notifications belong to the database, so all schemas share them.
  */
 export async function createDatabase() {
   const name = `${inject('schemaPrefix')}${randomUUID().replaceAll('-', '')}`;

@@ -1,4 +1,5 @@
-// The server process of the tests: the real one, which also checks its own answers and deliveries. TEST_LEASE_MS shortens its lease.
+// The server process of the tests: the real one, which also checks its own answers and deliveries. TEST_LEASE_MS
+// shortens its lease.
 import './check-process.js';
 import { runProcess } from '../../src/app/process.ts';
 

@@ -1,4 +1,5 @@
-// A server in this process that real clients use: it listens, its time is real unless a test replaces it, and its webhooks are sent.
+// A server in this process that real clients use: it listens, its time is real unless a test replaces it, and its
+// webhooks are sent.
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
@@ -47,7 +48,10 @@ function createCheckedClient(client: HttpClient): HttpClient {
   };
 }
 
-/** Starts the server that a process with these variables would start. A fake runtime moves its time only when a test advances it. */
+/**
+ * Starts the server that a process with these variables would start. A fake runtime moves its time only when a test
+ * advances it.
+ */
 export async function listen(env: Variables, fake?: FakeRuntime) {
   const config = readConfig({ ADMIN_PASSWORD: password, ...env });
   const runtime = fake ?? realRuntime;

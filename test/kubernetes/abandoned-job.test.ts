@@ -1,4 +1,5 @@
-// A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed: the next job recognises them.
+// A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed:
+// the next job recognises them.
 import { afterEach, expect, it } from 'vitest';
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';

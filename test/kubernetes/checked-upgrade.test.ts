@@ -1,4 +1,5 @@
-// Images are looked up through the whole server: `plan` and `upgrade` refuse a version with a missing image before anything changes.
+// Images are looked up through the whole server: `plan` and `upgrade` refuse a version with a missing image before
+// anything changes.
 import { expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../kit/server.ts';
 import { openCluster } from './cluster.ts';

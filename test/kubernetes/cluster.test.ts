@@ -1,4 +1,5 @@
-// The behaviour of a cluster that other tests rely on, through the client library: of the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
+// The behaviour of a cluster that other tests rely on, through the client library: of the fake one, or the real one
+// of STEWARD_TEST_KUBECONFIG.
 import {
   AuthorizationV1Api,
   CoordinationV1Api,

@@ -12,7 +12,10 @@ const tickMs = 10;
 let activeMs = 0;
 setInterval(() => (activeMs += tickMs), tickMs).unref();
 
-/** `activeMs` at the last progress, by uid. Conditions have whole seconds only, which is too coarse for short deadlines. */
+/**
+ * `activeMs` at the last progress, by uid. Conditions have whole seconds only, which is too coarse for short
+ * deadlines.
+ */
 const progressAt = new Map<string, number>();
 
 const find = (conditions: Condition[] | undefined, type: string) =>

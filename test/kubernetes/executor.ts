@@ -36,12 +36,16 @@ export function createTestExecutor(
 
 const tickMs = 1;
 
-/** The most time that passes in one turn of the event loop with a small factor: longer stalls of the machine do not count. */
+/**
+ * The most time that passes in one turn of the event loop with a small factor: longer stalls of the machine do not
+ * count.
+ */
 const maxStepMs = 25;
 
 /**
- * A runtime whose time passes faster by this factor, and only while the event loop of this process turns. The API server of the tests runs in
- * the same process, so that a busy machine delays it and the executor alike, and no request seems slow.
+ * A runtime whose time passes faster by this factor, and only while the event loop of this process turns. The API
+ * server of the tests runs in the same process, so that a busy machine delays it and the executor alike, and no
+ * request seems slow.
  */
 export function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'sleep'> {
   const runtime = createFakeRuntime(Date.now());

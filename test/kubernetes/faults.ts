@@ -14,8 +14,8 @@ export type RecordedRequest = {
 };
 
 /**
- * An object is sent as the response. `cut` closes the connection before the request is forwarded, `swallow` after the server has answered;
- * `hang` neither forwards nor answers. A function runs before the request is forwarded.
+ * An object is sent as the response. `cut` closes the connection before the request is forwarded, `swallow` after
+ * the server has answered; `hang` neither forwards nor answers. A function runs before the request is forwarded.
  */
 export type Act =
   | { status: number; headers?: Record<string, string>; body?: unknown }

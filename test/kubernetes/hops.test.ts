@@ -1,4 +1,5 @@
-// An upgrade over several versions on a cluster: every hop moves the workloads on, and its step templates get the versions of the hop.
+// An upgrade over several versions on a cluster: every hop moves the workloads on, and its step templates get the
+// versions of the hop.
 import { expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../kit/server.ts';
 import { createTestExecutor } from './executor.ts';

@@ -1,4 +1,5 @@
-// Registries that answer wrongly, too much, too late, or that point elsewhere: an image check ends, and reveals nothing.
+// Registries that answer wrongly, too much, too late, or that point elsewhere: an image check ends, and reveals
+// nothing.
 import { describe, expect, it } from 'vitest';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { digestOf } from './docker-registry.ts';

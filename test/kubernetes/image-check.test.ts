@@ -1,4 +1,5 @@
-// Images are looked up in a real registry, Debian's docker-registry: without authentication, with passwords, and with tokens.
+// Images are looked up in a real registry, Debian's docker-registry: without authentication, with passwords, and
+// with tokens.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, createSign, randomUUID } from 'node:crypto';
 import { once } from 'node:events';

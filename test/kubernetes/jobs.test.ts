@@ -1,4 +1,5 @@
-// Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after failures.
+// Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after
+// failures.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { type Server, startServer } from '../kit/server.ts';

@@ -125,7 +125,10 @@ function runsToEnd({ spec: { restartPolicy } }: Pod): boolean {
   return restartPolicy === 'Never' || restartPolicy === 'OnFailure';
 }
 
-/** A good image ends without an error, a bad one with one. The termination message is the arguments, one on each line. */
+/**
+ * A good image ends without an error, a bad one with one. The termination message is the arguments, one on each
+ * line.
+ */
 function endingStatusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
   const fates = pod.spec.containers.map(({ image }) => fateOf(image));
   if (fates.some((fate) => fate === 'missing' || fate === 'stuck')) return statusFor(pod, fateOf);

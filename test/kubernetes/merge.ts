@@ -102,7 +102,10 @@ function mergeList(name: string, original: unknown, patch: unknown[], order?: un
   return inOrder(merged, present.map(idOf), (order ?? patch).map(idOf));
 }
 
-/** Items of the patch come in its order. Other items come after them, unless they were before them in the original list. */
+/**
+ * Items of the patch come in its order. Other items come after them, unless they were before them in the original
+ * list.
+ */
 function inOrder(merged: Map<unknown, Fields>, before: unknown[], asked: unknown[]): Fields[] {
   const named = asked.filter((id) => merged.has(id));
   const others = before.filter((id) => merged.has(id) && !asked.includes(id));

@@ -1,4 +1,5 @@
-// The file with the credentials for registries: what `docker login` writes is read, and everything else is refused with a reason.
+// The file with the credentials for registries: what `docker login` writes is read, and everything else is refused
+// with a reason.
 import { expect, it } from 'vitest';
 import {
   parseRegistryAuth,

@@ -1,4 +1,5 @@
-// The operations of the fake API server on its storage: create, update, patch and delete, with defaults, validation and conflicts.
+// The operations of the fake API server on its storage: create, update, patch and delete, with defaults, validation
+// and conflicts.
 import { fillDefaults, findMalformed, validate, validateChange } from './defaults.ts';
 import { applyPatch } from './merge.ts';
 import {

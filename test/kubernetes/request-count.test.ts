@@ -60,7 +60,8 @@ it('an upgrade at parallelism 1 sends at most seven requests per workload', asyn
   const requests = await upgrade(cluster);
   expect(requests.filter(isWatch).length).toBeGreaterThanOrEqual(names.length);
   const counted = requests.filter(({ method, path }) => !(path.includes('/leases') && method !== 'GET'));
-  // The plan reads the Lease and the templates; the job reads the Lease when it takes and releases it, and looks for Jobs of earlier ones.
+  // The plan reads the Lease and the templates; the job reads the Lease when it takes and releases it, and looks
+  // for Jobs of earlier ones.
   const ofJob = 5;
   expect((counted.length - ofJob) / names.length).toBeLessThanOrEqual(maxOfShortRollout);
   const patchesOf = (name: string) =>

@@ -1,4 +1,5 @@
-// ControllerRevisions of the fake cluster: every template that a StatefulSet or DaemonSet has had. The newest has the highest number.
+// ControllerRevisions of the fake cluster: every template that a StatefulSet or DaemonSet has had. The newest has
+// the highest number.
 import { type ControllerContext, hashOf, ownedBy, referTo } from './controller-tools.ts';
 import type { ControllerRevision, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';

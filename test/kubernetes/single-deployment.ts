@@ -41,7 +41,10 @@ export const workload = {
   parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
 };
 
-/** With a factor of 50, the 30 seconds for which a Lease is valid take less than a second. A rollout has 20 seconds with every factor. */
+/**
+ * With a factor of 50, the 30 seconds for which a Lease is valid take less than a second. A rollout has 20 seconds
+ * with every factor.
+ */
 export const fast = (factor = 50) => ({
   runtime: createFastRuntime(factor),
   rolloutTimeoutMs: 20_000 * factor,

@@ -1,5 +1,5 @@
-// The StatefulSet controller of the fake cluster. It processes pods in order and waits for every pod that is not ready, whatever its
-// template: a pod that never becomes ready blocks the rollout until it is deleted.
+// The StatefulSet controller of the fake cluster. It processes pods in order and waits for every pod that is not
+// ready, whatever its template: a pod that never becomes ready blocks the rollout until it is deleted.
 import {
   type ControllerContext,
   createPod,

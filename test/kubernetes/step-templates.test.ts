@@ -1,4 +1,5 @@
-// Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is interrupted.
+// Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is
+// interrupted.
 import { describe, expect, it } from 'vitest';
 import { type Upgrade, attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 

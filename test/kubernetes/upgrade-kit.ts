@@ -1,4 +1,5 @@
-// Shared by the tests of steps on a cluster: a namespace with two workloads, step templates, and a server that upgrades them.
+// Shared by the tests of steps on a cluster: a namespace with two workloads, step templates, and a server that
+// upgrades them.
 import { expect, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { startServer } from '../kit/server.ts';

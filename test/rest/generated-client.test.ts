@@ -1,4 +1,5 @@
-// A client generated from openapi.json has typed answers: it compiles, runs against the server, and misuse of an answer does not compile.
+// A client generated from openapi.json has typed answers: it compiles, runs against the server, and misuse of an
+// answer does not compile.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

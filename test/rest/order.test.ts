@@ -1,4 +1,5 @@
-// The order of checks in docs/protocol.md#order-of-checks: path, method, body, form and f, token, role, read-only, ids, fields, state.
+// The order of checks in docs/protocol.md#order-of-checks: path, method, body, form and f, token, role, read-only,
+// ids, fields, state.
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

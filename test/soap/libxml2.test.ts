@@ -1,5 +1,6 @@
-// Compares the XML reader with libxml2 on generated and broken documents: both must refuse the same documents and read the same trees.
-// FUZZ_RUNS sets the number of documents (default 3,000); fast-check prints the seed of a document on which they differ.
+// Compares the XML reader with libxml2 on generated and broken documents: both must refuse the same documents and
+// read the same trees. FUZZ_RUNS sets the number of documents (default 3,000); fast-check prints the seed of a
+// document on which they differ.
 import fc from 'fast-check';
 import * as libxml2 from 'libxml2-wasm';
 import { describe, expect, it } from 'vitest';
@@ -23,8 +24,8 @@ describe('readXml and libxml2', () => {
       document = parse(libxml2.ParseOption.XML_PARSE_SKIP_IDS);
     } catch (error) {
       if (!(error instanceof libxml2.XmlParseError)) throw error;
-      // libxml2 refuses namespace names that are not URIs, which the recommendation allows, and then does not report some later errors.
-      // Such a document cannot be compared.
+      // libxml2 refuses namespace names that are not URIs, which the recommendation allows, and then does not
+      // report some later errors. Such a document cannot be compared.
       const errors = error.details.filter(({ level }) => level > 1);
       const isAboutUris =
         errors.length > 0 && errors.every(({ message }) => message.endsWith(' is not a valid URI\n'));

@@ -40,7 +40,10 @@ async function openPostgres(retention: Partial<Retention> = {}): Promise<Store> 
   return await openAt(await borrowDatabase(), { retention: { ...unlimited, ...retention } });
 }
 
-/** Opens the data of the store in another process, which reads it from the database. In memory: returns the same store. */
+/**
+ * Opens the data of the store in another process, which reads it from the database. In memory: returns the same
+ * store.
+ */
 export function openElsewhere(store: Store): Promise<Store> {
   const open = openAnother.get(store);
   if (!open) throw new Error('This store was not opened here.');

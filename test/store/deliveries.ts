@@ -5,7 +5,10 @@ import type { Store } from '../../src/store/store.ts';
 import type { Attempt, Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { bytesOfPayload } from '../../src/webhooks/event.ts';
 
-/** The webhook is the first letter of the id. Payloads differ in size, so that a sum over the wrong deliveries is wrong. */
+/**
+ * The webhook is the first letter of the id. Payloads differ in size, so that a sum over the wrong deliveries is
+ * wrong.
+ */
 export function delivery(id: string, createdAt: number, traits: Partial<Delivery> = {}): Delivery {
   const number = Number(id.replace(/\D/g, ''));
   return {
@@ -76,7 +79,10 @@ export const discard = async (store: Store, webhookId: string, at: number) =>
 export const deleteAll = async (store: Store, webhookId: string) =>
   (await store.update((transaction) => transaction.deliveries.deleteAll(webhookId))).value;
 
-/** Retries are due ten milliseconds after the end of the attempt, and every webhook has its own receiver without a limit. */
+/**
+ * Retries are due ten milliseconds after the end of the attempt, and every webhook has its own receiver without a
+ * limit.
+ */
 export const unlimited: Omit<ClaimRequest, 'at' | 'most'> = {
   retryWaitMs: 10,
   receiverOf: (webhookId) => webhookId,

@@ -1,4 +1,5 @@
-// Contract of completions: the holder of a claim completes a delivery once, and failures are counted exactly; every store runs this suite.
+// Contract of completions: the holder of a claim completes a delivery once, and failures are counted exactly; every
+// store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';

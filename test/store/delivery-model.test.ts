@@ -316,7 +316,8 @@ async function run(system: System, request: Command): Promise<void> {
   system.events.clear();
 }
 
-// The stores run no background tasks. PostgreSQL removes finished deliveries in the background, so it keeps all of them here.
+// The stores run no background tasks. PostgreSQL removes finished deliveries in the background, so it keeps all of
+// them here.
 const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>][] = [
   [
     'memory',

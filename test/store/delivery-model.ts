@@ -1,4 +1,5 @@
-// Generates random operations of the delivery queue, and models the queue as a plain array that every operation searches from the start.
+// Generates random operations of the delivery queue, and models the queue as a plain array that every operation
+// searches from the start.
 import fc from 'fast-check';
 import {
   type Delivery,
@@ -11,7 +12,10 @@ import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts
 
 export const webhookIds = ['a', 'b', 'c'];
 
-/** What becomes of a claimed delivery: a retry after an attempt that ended at the time, an end, a counted failure, or its deletion. */
+/**
+ * What becomes of a claimed delivery: a retry after an attempt that ended at the time, an end, a counted failure,
+ * or its deletion.
+ */
 export type Outcome =
   | { to: 'retry'; at: number }
   | { to: 'delivered' | 'discarded' | 'unchanged' }
@@ -148,7 +152,10 @@ type Entry = { delivery: Delivery; isClaimed: boolean; finished: number };
 
 export type Model = ReturnType<typeof createModel>;
 
-/** All deliveries, oldest first. `finished` numbers the moments when a delivery finished. `keep` is how many of each kind a webhook keeps. */
+/**
+ * All deliveries, oldest first. `finished` numbers the moments when a delivery finished. `keep` is how many of each
+ * kind a webhook keeps.
+ */
 export function createModel(keep: number) {
   let entries: Entry[] = [];
   let windows = new Map<string, FailureWindow>();

@@ -1,4 +1,5 @@
-// The start on a database that is unavailable or too slow at that moment: it waits, logs each try, and gives up when its patience is over.
+// The start on a database that is unavailable or too slow at that moment: it waits, logs each try, and gives up
+// when its patience is over.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';

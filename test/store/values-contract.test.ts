@@ -1,4 +1,5 @@
-// Contract of values: the store returns them exactly as they were written, also in another process; every store runs this suite.
+// Contract of values: the store returns them exactly as they were written, also in another process; every store
+// runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Step } from '../../src/upgrades/planning/plan.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';

@@ -1,4 +1,5 @@
-// The clock of the control API: frozen, moved to a time, advanced. Everything that becomes due has been done when the answer arrives.
+// The clock of the control API: frozen, moved to a time, advanced. Everything that becomes due has been done when
+// the answer arrives.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createWebhook, dayMs, password, startControl, startReceiver } from './kit.ts';
 
@@ -28,7 +29,8 @@ it('five failures over six days deactivate a webhook only within one window', as
   });
   const id = await createWebhook(server, receiver.url);
   receiver.status = 500;
-  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on. bench/start.js measures its time.
+  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on.
+  // bench/start.js measures its time.
   await failOnce();
   await failOnce();
   await control.advanceClock(2 * dayMs);

@@ -1,4 +1,5 @@
-// A thousand rounds on one server: the answers never change, and the memory does not grow. Runs with `npm run test:long`.
+// A thousand rounds on one server: the answers never change, and the memory does not grow. Runs with `npm run
+// test:long`.
 import { expect, it } from 'vitest';
 import { startControl } from './kit.ts';
 import { runRound } from './rounds.ts';

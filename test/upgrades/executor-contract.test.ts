@@ -1,4 +1,5 @@
-// The contract of executors: one suite for the simulated one and the one for a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
+// The contract of executors: one suite for the simulated one and the one for a cluster (a fake one, or that of
+// STEWARD_TEST_KUBECONFIG).
 import { afterEach, describe, expect, it } from 'vitest';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';

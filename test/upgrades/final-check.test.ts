@@ -1,4 +1,5 @@
-// The final check of a resumed job: it repairs the workloads that differ one after another, and records each when it is done.
+// The final check of a resumed job: it repairs the workloads that differ one after another, and records each when
+// it is done.
 import { expect, it } from 'vitest';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
@@ -28,7 +29,10 @@ async function finish(): Promise<Status> {
   }
 }
 
-/** Steps take no time, except the repair of the workloads in `differing`, which takes eight of the ten seconds that a step may take. */
+/**
+ * Steps take no time, except the repair of the workloads in `differing`, which takes eight of the ten seconds that
+ * a step may take.
+ */
 async function failAtCheck(differing: Set<string>) {
   const refusing = new Set<string>();
   let isChecked = false;

@@ -1,4 +1,5 @@
-// Upgrades over several versions: the path, the settings of all hops, one job with finished hops that stay, hooks per hop.
+// Upgrades over several versions: the path, the settings of all hops, one job with finished hops that stay, hooks
+// per hop.
 import { describe, expect, it } from 'vitest';
 import type { Executor, TemplateRun } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';

@@ -1,4 +1,5 @@
-// Earlier jobs: their pages, how long their messages and plans are kept, and how a failed one still counts after cancelled ones.
+// Earlier jobs: their pages, how long their messages and plans are kept, and how a failed one still counts after
+// cancelled ones.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import {

@@ -1,4 +1,5 @@
-// The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the test lets them continue.
+// The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the
+// test lets them continue.
 import { expect } from 'vitest';
 import { invalid } from '../../src/lib/errors.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
@@ -21,8 +22,8 @@ import { type Workload, simulatedInventory } from '../../src/upgrades/planning/w
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 /**
- * Versions with few containers, so that jobs are short: a release, two patches of it, the next release with a mandatory patch, and the
- * release after that, which is three hops away.
+ * Versions with few containers, so that jobs are short: a release, two patches of it, the next release with a
+ * mandatory patch, and the release after that, which is three hops away.
  */
 const small = (version: Version, names: string[]): Version => ({
   ...version,

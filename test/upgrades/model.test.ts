@@ -1,5 +1,6 @@
-// Random sequences of upgrade, rollback, failure, cancel, resume and restart, checked against a small model of the rules for runs,
-// failures and cancelling. A map of images stands in for the deployment; the test lets every step continue one by one.
+// Random sequences of upgrade, rollback, failure, cancel, resume and restart, checked against a small model of the
+// rules for runs, failures and cancelling. A map of images stands in for the deployment; the test lets every step
+// continue one by one.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
@@ -40,8 +41,9 @@ type ModelJob = {
 };
 
 /**
- * A job is broken if it has failed and leaves images of several versions: a release, a rollback, or a patch that has not reverted all
- * workloads. It is repaired when a later job installs the version at which it has failed, or its target.
+ * A job is broken if it has failed and leaves images of several versions: a release, a rollback, or a patch that
+ * has not reverted all workloads. It is repaired when a later job installs the version at which it has failed, or
+ * its target.
  */
 class Model {
   readonly #jobs: ModelJob[] = [];
@@ -65,7 +67,10 @@ class Model {
     newest.isBroken = job.state === 'failed' && (newest.kind !== 'patch' || job.reverting !== null);
   }
 
-  /** Undefined if several broken jobs are left and only some of them can be repaired so: the rules may accept or refuse it. */
+  /**
+   * Undefined if several broken jobs are left and only some of them can be repaired so: the rules may accept or
+   * refuse it.
+   */
   mayStart(target: string, isRollback: boolean): boolean | undefined {
     const newest = this.#jobs.at(-1);
     const broken = newest?.isBroken ? [newest] : this.#broken();
@@ -158,7 +163,10 @@ async function attempt(system: System, asked: Command): Promise<void> {
   }
 }
 
-/** The images of the containers that the installed versions have. A release may leave out containers of the one before it. */
+/**
+ * The images of the containers that the installed versions have. A release may leave out containers of the one
+ * before it.
+ */
 function imagesIn({ cluster }: System, installed: Deployment): Map<string, string | undefined> {
   return new Map([...imagesOf(installed).keys()].map((name) => [name, cluster.get(name)]));
 }
@@ -214,8 +222,9 @@ async function check(system: System, model: Model): Promise<void> {
   const newestHop = manifest.find(({ id }) => id === Object.keys(job.hops?.installedAt ?? {}).at(-1));
   const reached = newestHop ? formatVersion(newestHop) : job.from;
   expect(label).toBe(job.state === 'success' ? job.to : reached);
-  // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting. A job that was
-  // cancelled between hops has changed every image, unless an earlier one is still to be repaired.
+  // A successful job has changed every image; a patch without success has changed none, unless it stopped
+  // reverting. A job that was cancelled between hops has changed every image, unless an earlier one is still to be
+  // repaired.
   if (job.state === 'success' || (job.state === 'cancelled' && newestHop && !model.hasBroken()))
     expect(imagesIn(system, now)).toEqual(imagesOf(now));
   else if (job.kind === 'patch' && !job.reverting) expect(system.cluster).toEqual(system.imagesBefore());

@@ -1,5 +1,5 @@
-// Records the jobs in test/upgrades/recorded again, if RECORD_JOBS is set: a simulated job on the fake clock whose steps take realistic,
-// uneven times, and a job on the fake cluster with workloads of different sizes.
+// Records the jobs in test/upgrades/recorded again, if RECORD_JOBS is set: a simulated job on the fake clock whose
+// steps take realistic, uneven times, and a job on the fake cluster with workloads of different sizes.
 import { expect, it } from 'vitest';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';

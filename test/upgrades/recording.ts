@@ -1,4 +1,5 @@
-// Recordings of jobs: how long each step of a job took. `record` makes one from a running server; the tests replay them.
+// Recordings of jobs: how long each step of a job took. `record` makes one from a running server; the tests replay
+// them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Plan, Step } from '../../src/upgrades/planning/plan.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';

@@ -1,4 +1,5 @@
-// A failed or cancelled patch that reverts its workloads: its deadline, how an administrator stops it, and how a resume continues.
+// A failed or cancelled patch that reverts its workloads: its deadline, how an administrator stops it, and how a
+// resume continues.
 import { describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { RefusedError } from '../../src/upgrades/executors/executor.ts';

@@ -1,4 +1,5 @@
-// The steps of simulated jobs: their ids, which of them are skipped, hooks, failures by step, and messages before and after the work.
+// The steps of simulated jobs: their ids, which of them are skipped, hooks, failures by step, and messages before
+// and after the work.
 import { describe, expect, it } from 'vitest';
 import { templateSteps } from '../../src/upgrades/planning/step-ids.ts';
 import type { Server } from '../kit/server.ts';

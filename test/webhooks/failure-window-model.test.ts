@@ -13,7 +13,10 @@ type Event =
   | { kind: 'failure' | 'success' | 'activate'; days: number; ms: number }
   | { kind: 'policy'; policy: FailurePolicy };
 
-/** Few whole days, more or less a millisecond: many failures are at the end of a window, simultaneous, or earlier than the last. */
+/**
+ * Few whole days, more or less a millisecond: many failures are at the end of a window, simultaneous, or earlier
+ * than the last.
+ */
 const passing = { days: fc.constantFrom(0, 0, 0, 1, 1, 2, 3, -2), ms: fc.constantFrom(0, 0, 0, -1, 1) };
 const policies = fc.record({
   numberOfFailures: fc.integer({ min: 1, max: 5 }),
@@ -29,8 +32,9 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 type Failure = { at: number; policy: FailurePolicy };
 
 /**
- * The window after the newest failure, computed from all failures since the window was last cleared: the first failure opens a window of
- * `daysInPast` × 24 h, a failure at or after its end opens a new one, and the settings at each failure decide.
+ * The window after the newest failure, computed from all failures since the window was last cleared: the first
+ * failure opens a window of `daysInPast` × 24 h, a failure at or after its end opens a new one, and the settings at
+ * each failure decide.
  */
 function judge(failures: readonly Failure[]) {
   const opensNewAfter = (opener: Failure) => (failure: Failure) =>

@@ -1,4 +1,5 @@
-// Tests of the forms about webhooks: event types as boxes, the key that is shown once, warnings, and the sentences about results.
+// Tests of the forms about webhooks: event types as boxes, the key that is shown once, warnings, and the sentences
+// about results.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';

@@ -1,4 +1,5 @@
-// Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded deliveries.
+// Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded
+// deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { listRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';

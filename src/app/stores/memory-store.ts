@@ -1,7 +1,7 @@
 // The default store: keeps everything in the memory of this process and loses it when the process ends.
 //
-// Every method does its work when it is called, and nothing runs between the start and the end of that work. So an update is atomic: after
-// its rule has ended and no claim is lost, its writes cannot fail.
+// Every method does its work when it is called, and nothing runs between the start and the end of that work. So an
+// update is atomic: after its rule has ended and no claim is lost, its writes cannot fail.
 import type { Token } from '../../auth/token.ts';
 import { freeze } from '../../store/changes.ts';
 import { clear, createChanges, createTransaction } from './changes.ts';

@@ -1,7 +1,8 @@
-// Runs the background tasks of the store: updates the copy, renews the lease of this process and removes what is no longer needed.
+// Runs the background tasks of the store: updates the copy, renews the lease of this process and removes what is no
+// longer needed.
 //
-// A notification of another process only makes the next look happen sooner. It can get lost while the connection is down, so the follower
-// also looks every 500 ms.
+// A notification of another process only makes the next look happen sooner. It can get lost while the connection is
+// down, so the follower also looks every 500 ms.
 import type { Mutex } from '../../lib/async.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { Tasks } from '../../lib/tasks.ts';

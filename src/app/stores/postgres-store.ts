@@ -254,8 +254,9 @@ async function checkKey(database: Database, secrets: Secrets, secretKey: string 
 }
 
 /**
- * Encrypts the secrets that were stored with another key, or with none, with the current one. Only processes with the key that was configured
- * last do so: without this, processes with the old and the new key would encrypt the same secrets in turn.
+ * Encrypts the secrets that were stored with another key, or with none, with the current one. Only processes with
+ * the key that was configured last do so: without this, processes with the old and the new key would encrypt the
+ * same secrets in turn.
  */
 async function encryptSecrets(
   database: Database,

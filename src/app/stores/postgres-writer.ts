@@ -184,7 +184,10 @@ export class Writer {
     return rows;
   }
 
-  /** Writes the rows, and the entries of the audit trail in the same statement: one of their own would cost more than twice as much. */
+  /**
+   * Writes the rows, and the entries of the audit trail in the same statement: one of their own would cost more
+   * than twice as much.
+   */
   #writeState(
     client: Client,
     rows: readonly StateRow[],

@@ -1,4 +1,5 @@
-// The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs, webhooks and the server.
+// The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
+// webhooks and the server.
 import { mayCall } from '../../lib/caller.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';

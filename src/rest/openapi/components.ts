@@ -1,4 +1,5 @@
-// The components of the OpenAPI document that operations refer to. Equal ones are stored once: a webhook, for example, has several addresses.
+// The components of the OpenAPI document that operations refer to. Equal ones are stored once: a webhook, for
+// example, has several addresses.
 import type { Json } from '../../lib/json.ts';
 
 type Section = 'parameters' | 'requestBodies' | 'schemas';

@@ -1,5 +1,5 @@
-// Decodes the bytes of an XML document. The encoding comes from the byte order mark, else from the charset parameter of the
-// content type, else from the first bytes and the XML declaration.
+// Decodes the bytes of an XML document. The encoding comes from the byte order mark, else from the charset
+// parameter of the content type, else from the first bytes and the XML declaration.
 import { isAscii } from 'node:buffer';
 import { ServiceError } from '../../lib/errors.ts';
 

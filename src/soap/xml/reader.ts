@@ -1,5 +1,5 @@
-// Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing instructions
-// and documents over its limits.
+// Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing
+// instructions and documents over its limits.
 import { ServiceError } from '../../lib/errors.ts';
 import { truncate, forbiddenInXml } from '../../lib/text.ts';
 import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';

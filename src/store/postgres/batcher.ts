@@ -1,10 +1,11 @@
-// Collects calls while an earlier batch runs, and then runs them together: one round trip and one commit serve all of them.
+// Collects calls while an earlier batch runs, and then runs them together: one round trip and one commit serve all
+// of them.
 import { isUnavailable } from '../../lib/errors.ts';
 
 type BatchOptions<I, O> = {
   /**
-   * Returns the results of the first items, at least one, in their order. The other items run in the next batch. An `Error` rejects the
-   * call of its item.
+   * Returns the results of the first items, at least one, in their order. The other items run in the next batch. An
+   * `Error` rejects the call of its item.
    */
   readonly run: (items: readonly I[]) => Promise<readonly (O | Error)[]>;
   readonly maxItems: number;

@@ -4,8 +4,9 @@ import type { Database } from './database.ts';
 const batch = 1_000;
 
 /**
- * The last parameter of the statement is the number of rows to delete at most. It finds them with `= any(array(select …))`: the planner reads
- * that as few rows and uses the index, whereas a join might read the whole table for every batch. `stopping` ends it between two batches.
+ * The last parameter of the statement is the number of rows to delete at most. It finds them with `=
+ * any(array(select …))`: the planner reads that as few rows and uses the index, whereas a join might read the whole
+ * table for every batch. `stopping` ends it between two batches.
  */
 export async function deleteInBatches(
   database: Database,

@@ -7,8 +7,8 @@ export type Client = Pick<pg.PoolClient, 'query'>;
 const maxConnections = 10;
 
 /**
- * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a transaction must not keep
- * others waiting for longer than two.
+ * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a
+ * transaction must not keep others waiting for longer than two.
  */
 const limits = {
   connectionTimeoutMillis: 2_000,
@@ -22,9 +22,9 @@ const limits = {
 };
 
 /**
- * Every statement finds its rows through an index in the order that it needs, and is planned once per connection. The planner must not
- * choose another plan because a table was small or had no statistics at that moment: with many rows, such a plan takes up to fifteen times
- * as long.
+ * Every statement finds its rows through an index in the order that it needs, and is planned once per connection.
+ * The planner must not choose another plan because a table was small or had no statistics at that moment: with many
+ * rows, such a plan takes up to fifteen times as long.
  */
 const planner = [
   'set jit = off',
@@ -54,8 +54,8 @@ const programProblem =
   'a newer version of the program has changed the database, so this version must not write to it';
 
 /**
- * The database, and whether it can be used. After a query has failed because the database is unavailable, every call is rejected at once until
- * `probe` succeeds: without this, each call would wait for the connection timeout.
+ * The database, and whether it can be used. After a query has failed because the database is unavailable, every
+ * call is rejected at once until `probe` succeeds: without this, each call would wait for the connection timeout.
  */
 export class Database {
   readonly #options: DatabaseOptions;
@@ -153,7 +153,10 @@ export class Database {
     });
   }
 
-  /** Listens for notifications on a connection of its own. Only an error or the signal ends it, and the promise then rejects. */
+  /**
+   * Listens for notifications on a connection of its own. Only an error or the signal ends it, and the promise then
+   * rejects.
+   */
   async listen(channel: string, onNotice: (payload: string) => void, signal: AbortSignal): Promise<void> {
     const client = new pg.Client({ ...this.#connection, ...limits });
     let stop: () => void = () => undefined;
@@ -197,7 +200,10 @@ export class Database {
     return pool;
   }
 
-  /** Replaces the pool after a connection has failed. Without this, every other broken connection would fail one more caller. */
+  /**
+   * Replaces the pool after a connection has failed. Without this, every other broken connection would fail one
+   * more caller.
+   */
   #replacePool(failed: pg.Pool): void {
     if (failed !== this.#pool) return;
     this.#pool = this.#createPool();
@@ -254,7 +260,10 @@ function unreachable(): ServiceError {
 
 const names = new Map<string, string>();
 
-/** The first error of each connection. In a pipeline, all later queries fail too, with errors that do not name the cause. */
+/**
+ * The first error of each connection. In a pipeline, all later queries fail too, with errors that do not name the
+ * cause.
+ */
 const failures = new WeakMap<Client, unknown>();
 
 /** The types of the library lack `query_timeout`. */
@@ -312,8 +321,8 @@ function isBusy(error: unknown): boolean {
 }
 
 /**
- * Whether PostgreSQL aborted the transaction because of a conflict with another one, or because this process was idle in it for too long.
- * It may be repeated.
+ * Whether PostgreSQL aborted the transaction because of a conflict with another one, or because this process was
+ * idle in it for too long. It may be repeated.
  */
 export function isAborted(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['40001', '40P01', '25P03'].includes(error.code ?? '');

@@ -1,9 +1,11 @@
-// Applies the numbered migrations that the database lacks. An advisory lock keeps processes that start together from applying them twice.
+// Applies the numbered migrations that the database lacks. An advisory lock keeps processes that start together
+// from applying them twice.
 //
-// Processes of two versions may share a database while one replaces the other, so every migration is of one of two kinds. An expanding
-// migration adds what the version before does not read and need not write. A contracting migration, whose first line is `-- contract`,
-// removes or changes what the version before uses: a program that does not know it must not write any more. `clock.oldest_writer` has the
-// number of the newest contracting migration.
+// Processes of two versions may share a database while one replaces the other, so every migration is of one of two
+// kinds. An expanding migration adds what the version before does not read and need not write. A contracting
+// migration, whose first line is `-- contract`, removes or changes what the version before uses: a program that
+// does not know it must not write any more. `clock.oldest_writer` has the number of the newest contracting
+// migration.
 import { readFile, readdir } from 'node:fs/promises';
 import { type Client, type Database, query } from './database.ts';
 

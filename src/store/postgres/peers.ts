@@ -1,14 +1,18 @@
-// Tracks which processes are alive. Every process renews a lease, by default one of ten seconds; when the lease of a process has expired,
-// the process is dead, and any other process deletes it and releases its claims.
+// Tracks which processes are alive. Every process renews a lease, by default one of ten seconds; when the lease of
+// a process has expired, the process is dead, and any other process deletes it and releases its claims.
 //
-// While the database is unavailable, no process can renew its lease. When a process renews its own lease after it had expired, it ignores
-// for the length of a lease that leases of other processes expired before that moment, which gives those processes time to renew theirs.
+// While the database is unavailable, no process can renew its lease. When a process renews its own lease after it
+// had expired, it ignores for the length of a lease that leases of other processes expired before that moment,
+// which gives those processes time to renew theirs.
 import { type Client, type Database, query, soonMs } from './database.ts';
 
 /** SQL: the length of a lease, which is the parameter $2. */
 const lease = `$2::float8 * interval '1 ms'`;
 
-/** SQL condition: the process with the id $1 may treat the process `p` as dead. `since` is when the lease of $1 last started without a gap. */
+/**
+ * SQL condition: the process with the id $1 may treat the process `p` as dead. `since` is when the lease of $1 last
+ * started without a gap.
+ */
 const isDead = `p.alive_until < clock_timestamp() and exists (select from processes me where me.id = $1
   and me.alive_until > clock_timestamp() and (p.alive_until >= me.since or me.since < clock_timestamp() - ${lease}))`;
 
@@ -33,7 +37,10 @@ export class Peers {
     return process === this.#self || this.#alive.has(process);
   }
 
-  /** Renews the lease of this process, deletes dead processes and releases their claims. Returns whether it released any. */
+  /**
+   * Renews the lease of this process, deletes dead processes and releases their claims. Returns whether it released
+   * any.
+   */
   async keepAlive(): Promise<boolean> {
     return this.#database.use(async (client) => {
       await query(
@@ -45,8 +52,9 @@ export class Peers {
         { withinMs: soonMs },
       );
       if (this.#database.isOutdated) return false;
-      // A process that ended before it released the claims of a dead one leaves the counts of that one. The release may also fail, or
-      // the dead process may have committed a claim after it: then claims are left without counts.
+      // A process that ended before it released the claims of a dead one leaves the counts of that one. The release
+      // may also fail, or the dead process may have committed a claim after it: then claims are left without
+      // counts.
       const { rows: dead } = await query<{ id: string }>(
         client,
         `with dead as (delete from processes p where ${isDead} returning p.id)

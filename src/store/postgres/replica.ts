@@ -1,9 +1,9 @@
 // Keeps this process's copy of the replicated state in step with the database.
 //
-// The row in `clock` counts the versions of the state, and every row of `state` has the version that changed it last. `seen` is the version
-// that the copy shows. `follow` reads the rows with a higher version and applies all of them together, so the copy always shows one
-// consistent version. It loads everything if rows that were removed since `seen` may have been pruned, or if the version is lower than
-// `seen` because a backup was restored.
+// The row in `clock` counts the versions of the state, and every row of `state` has the version that changed it
+// last. `seen` is the version that the copy shows. `follow` reads the rows with a higher version and applies all of
+// them together, so the copy always shows one consistent version. It loads everything if rows that were removed
+// since `seen` may have been pruned, or if the version is lower than `seen` because a backup was restored.
 import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Copy } from '../copy.ts';

@@ -1,5 +1,6 @@
-// Encrypts secrets at rest with AES-256-GCM and a key derived from SECRET_KEY. Without SECRET_KEY, secrets are stored as plain text.
-// SECRET_KEY_PREVIOUS only decrypts: during a rotation, processes with the old and the new key read each other's secrets.
+// Encrypts secrets at rest with AES-256-GCM and a key derived from SECRET_KEY. Without SECRET_KEY, secrets are
+// stored as plain text. SECRET_KEY_PREVIOUS only decrypts: during a rotation, processes with the old and the new
+// key read each other's secrets.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 export type Secrets = {

@@ -1,4 +1,5 @@
-// The port through which the job runner changes a deployment. The runner owns order, messages and counters; an executor knows none of them.
+// The port through which the job runner changes a deployment. The runner owns order, messages and counters; an
+// executor knows none of them.
 import type { StepId } from '../planning/step-ids.ts';
 import type { ImageCheck, Inventory, Workload } from '../planning/workloads.ts';
 
@@ -9,7 +10,10 @@ import type { ImageCheck, Inventory, Workload } from '../planning/workloads.ts';
 export type Executor = {
   /** Does not reject: if the deployment cannot be read, every move plan reports this as a problem. */
   inventory: () => Promise<Inventory>;
-  /** Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no images. */
+  /**
+   * Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no
+   * images.
+   */
   checkImages: (workloads: readonly Workload[]) => Promise<ImageCheck | undefined>;
   /** A step of Steward itself, which changes no workload. */
   perform: (step: StepId, context: StepContext) => Promise<void>;
@@ -20,9 +24,15 @@ export type Executor = {
   /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
   apply: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   verify: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Waits until the workload runs, because no `verify` follows. Rejects with a `RefusedError` if a later call may succeed. */
+  /**
+   * Waits until the workload runs, because no `verify` follows. Rejects with a `RefusedError` if a later call may
+   * succeed.
+   */
   rollback: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
-  /** Finds the workloads that do not have the images of `which`. If all have them, waits until all run, and rejects if one does not. */
+  /**
+   * Finds the workloads that do not have the images of `which`. If all have them, waits until all run, and rejects
+   * if one does not.
+   */
   check: (
     workloads: readonly Workload[],
     which: 'image' | 'formerImage',
@@ -36,7 +46,10 @@ export type StepContext = {
   readonly jobId: string;
   readonly fence: number;
   readonly runStartedAt: number;
-  /** Identifies the change that the step makes in the job, in letters, digits and `-`. A step that is repeated in the same run makes the same change. */
+  /**
+   * Identifies the change that the step makes in the job, in letters, digits and `-`. A step that is repeated in
+   * the same run makes the same change.
+   */
   readonly change: string;
   /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */
   readonly assertOwnership: () => Promise<void>;

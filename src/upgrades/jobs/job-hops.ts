@@ -13,7 +13,10 @@ export function startHops(hops: readonly PlannedHop[], targetId: string): JobHop
   return { all, done: 0, installedAt: {} };
 }
 
-/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the job succeeds. */
+/**
+ * Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the
+ * job succeeds.
+ */
 export function endsHop({ steps }: Plan, index: number): boolean {
   const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
   return hop !== undefined && next !== undefined && next !== hop;

@@ -1,9 +1,10 @@
 // The rules of reverting: a failed or cancelled patch puts back its workloads, newest first (see job.ts).
 //
-// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. If a workload is refused (for
-// example because a permission is missing), the others are reverted all the same. In all these cases the job is `failed` and keeps
-// `reverting`. Only a resume of this job is accepted next, and it continues to revert. A workload that cannot be put back for another
-// reason, for example because another client has changed it, is reported and stays unchanged.
+// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. If a
+// workload is refused (for example because a permission is missing), the others are reverted all the same. In all
+// these cases the job is `failed` and keeps `reverting`. Only a resume of this job is accepted next, and it
+// continues to revert. A workload that cannot be put back for another reason, for example because another client
+// has changed it, is reported and stays unchanged.
 import { formatList } from '../../lib/format.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';

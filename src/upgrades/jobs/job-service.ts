@@ -1,4 +1,5 @@
-// Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the messages of both.
+// Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the
+// messages of both.
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobMessages } from './job-status.ts';
 import type { JobEnd } from '../planning/workloads.ts';
@@ -45,8 +46,8 @@ export class JobService {
   }
 
   /**
-   * The messages of the job after the first `after`, without those that it has recorded since `job` was read. The count is 0 if the store
-   * has removed the messages.
+   * The messages of the job after the first `after`, without those that it has recorded since `job` was read. The
+   * count is 0 if the store has removed the messages.
    */
   async messages(job: Job, after = 0): Promise<JobMessages> {
     const { id, messageCount } = job;

@@ -1,12 +1,14 @@
 // The rules of the steps of a job (see job.ts).
 //
-// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after it. A step that a Job
-// performs has attempts: `attempts` counts those that have ended, so that a process that takes over finds the Job of the current one. If
-// such a step exceeds its time, the job first records that (`stopping`), then deletes the Job, then fails. Without the record, a
-// process that takes over would start the attempt again.
+// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after
+// it. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
+// takes over finds the Job of the current one. If such a step exceeds its time, the job first records that
+// (`stopping`), then deletes the Job, then fails. Without the record, a process that takes over would start the
+// attempt again.
 //
-// The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it is repaired, and
-// `repaired` says how many of the moved workloads are behind it. One that differs again after that fails the job.
+// The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it
+// is repaired, and `repaired` says how many of the moved workloads are behind it. One that differs again after that
+// fails the job.
 import type { Transaction } from '../../store/transaction.ts';
 import { endsHop, finishHop } from './job-hops.ts';
 import { type Line, record } from './job-record.ts';
@@ -121,8 +123,8 @@ function factsOf(job: Job, step: Step): Partial<Facts> {
 }
 
 /**
- * What 2153 says if the Job of the step has no result of its own. Only a simulation knows its databases. In a cluster, `*` stands for all of
- * them if the step is skipped; a Job without a result says nothing about any.
+ * What 2153 says if the Job of the step has no result of its own. Only a simulation knows its databases. In a
+ * cluster, `*` stands for all of them if the step is skipped; a Job without a result says nothing about any.
  */
 function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
   const status = isSkipped ? 'skipped' : 'success';

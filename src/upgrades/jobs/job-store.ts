@@ -1,5 +1,5 @@
-// The port of jobs that are no longer the newest, and of the plans and messages of all jobs. The newest job itself is replicated state
-// (`newestJob` in upgrades/job-table.ts). `Transaction.jobs` has the writes.
+// The port of jobs that are no longer the newest, and of the plans and messages of all jobs. The newest job itself
+// is replicated state (`newestJob` in upgrades/job-table.ts). `Transaction.jobs` has the writes.
 import type { Job, StoredPlan } from './job-table.ts';
 import type { Message } from './messages.ts';
 

@@ -51,7 +51,10 @@ export type Job = {
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;
-  /** The number of the step that has failed last. `next` may be an earlier one, because the job has reverted workloads since. */
+  /**
+   * The number of the step that has failed last. `next` may be an earlier one, because the job has reverted
+   * workloads since.
+   */
   readonly failedAt: number | null;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
@@ -91,7 +94,10 @@ export type Reverting = {
   readonly stoppedBy?: string;
 };
 
-/** The plan is stored apart from the job, because the job is stored again with every step and the plan never changes. */
+/**
+ * The plan is stored apart from the job, because the job is stored again with every step and the plan never
+ * changes.
+ */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
 export const newestJob: Cell<Job | null> = {
@@ -112,8 +118,8 @@ export const newestJob: Cell<Job | null> = {
 };
 
 /**
- * The failed job that had to be repaired when the newest one started, if there was one. If the newest has not repaired it, this one decides
- * what may start.
+ * The failed job that had to be repaired when the newest one started, if there was one. If the newest has not
+ * repaired it, this one decides what may start.
  */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 

@@ -3,8 +3,8 @@ import type { Reader } from '../../store/state.ts';
 import { type Job, currentHop, hasInstalled, jobBefore, newestJob } from './job-table.ts';
 
 /**
- * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
- * only if it has stopped reverting its workloads.
+ * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed
+ * patch leaves one only if it has stopped reverting its workloads.
  */
 export function reasonNotToStart(
   reader: Reader,
@@ -33,8 +33,8 @@ function needsRepair({ state, kind, reverting }: Job): boolean {
 }
 
 /**
- * The job that the next ones must repair, once `newest` is archived. A failed job stays it until its hop is installed, even if later ones
- * finish or fail in other hops: only that hop replaces all images that it has left.
+ * The job that the next ones must repair, once `newest` is archived. A failed job stays it until its hop is
+ * installed, even if later ones finish or fail in other hops: only that hop replaces all images that it has left.
  */
 export function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
   const before = reader.read(jobBefore);

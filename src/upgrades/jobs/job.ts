@@ -1,25 +1,26 @@
-// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next state and its messages.
+// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next
+// state and its messages.
 //
-//   State                     What happens                              Next state                Rule               Messages
-//   (none)                    a request is accepted                     in_progress               startJob           2010, or 2072
-//   in_progress               a step with a start message begins        the same                  beginStep          its first code
-//                             a step is done                            the same, `next` + 1      advanceJob         its other codes
-//                             the last step of a hop is done            the same, `hops.done` + 1 finishHop          its codes
-//                             the final check repairs a workload        the same, `repaired`      recordRepair       2038, or 2904
-//                             a Job exceeds its time                    the same, `stopping`      stopStep
-//                             no step is left                           success                   completeJob        2166, 2011, 2012 or 2905
-//                             a step fails: release, rollback           failed                    failJob            2901, 2166
-//                             a step fails: patch                       in_progress, `reverting`  failJob            2901
-//                             an administrator cancels                  the same, `cancelledBy`   requestCancel
-//                             the current step has ended then           in_progress, `reverting`  beginCancel        2903
-//                             an unexpected error                       failed                    abortJob           2901, 2166
-//                             its process has ended                     the same, `fence` + 1     takeOverJob        2902
-//   in_progress, `reverting`  a workload is put back, or refused        the same                  revertStep         2904, or 2901
-//                             no workload is left                       failed, or cancelled      finishReverting    2166
-//                             deadline, stop, or refused workloads      failed, `reverting`       stopReverting      2901, 2166
-//   failed                    an administrator resumes                  in_progress, `run` + 1    resumeJob          2902, 2165
+//   State        What happens                        Next                       Rule             Messages
+//   (none)       a request is accepted               in_progress                startJob         2010, 2072
+//   in_progress  a step with a start message begins  the same                   beginStep        its first
+//                a step is done                      the same, `next` + 1       advanceJob       its others
+//                the last step of a hop is done      the same, `hops.done` + 1  finishHop        its others
+//                the final check repairs a workload  the same, `repaired`       recordRepair     2038, 2904
+//                a Job exceeds its time              the same, `stopping`       stopStep
+//                no step is left                     success                    completeJob      2166, 2011 …
+//                a step fails: release, rollback     failed                     failJob          2901, 2166
+//                a step fails: patch                 reverting                  failJob          2901
+//                an administrator cancels            the same, `cancelledBy`    requestCancel
+//                the current step has ended then     reverting                  beginCancel      2903
+//                an unexpected error                 failed                     abortJob         2901, 2166
+//                its process has ended               the same, `fence` + 1      takeOverJob      2902
+//   reverting    a workload is put back, or refused  the same                   revertStep       2904, 2901
+//                no workload is left                 failed, or cancelled       finishReverting  2166
+//                deadline, stop, refused workloads   failed, still `reverting`  stopReverting    2901, 2166
+//   failed       an administrator resumes            in_progress, `run` + 1     resumeJob        2902, 2165
 //
-// `success` and `cancelled` are final. `next` is the first step of the plan that is not done. It goes up as steps are done, and down while a
+// A job that reverts is `in_progress` and has `reverting`. `success` and `cancelled` are final. `next` is the first step of the plan that is not done. It goes up as steps are done, and down while a
 // patch reverts its workloads, newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts.
 //
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
@@ -44,7 +45,10 @@ import type { Plan, Step } from '../planning/plan.ts';
 import { beginReverting, restartStep, startProgress } from './progress.ts';
 import { startTimeline } from './timeline.ts';
 
-/** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
+/**
+ * Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new
+ * state.
+ */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export type NewJob = Pick<
@@ -162,7 +166,10 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   return job.next > executing ? 'the plan of a release is being executed' : undefined;
 }
 
-/** The page hides its Cancel button when a message with one of these codes arrives, and shows it again in the next hop. */
+/**
+ * The page hides its Cancel button when a message with one of these codes arrives, and shows it again in the next
+ * hop.
+ */
 export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
   if (reverting) return [2166];
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];

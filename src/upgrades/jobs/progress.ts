@@ -1,8 +1,9 @@
 // How far a job is: its steps, weighted by how long a step of their kind takes, and the time that is left.
 //
-// The kind of a step is its id, or `skipped`. Its weight is the mean duration of such steps in this job. As long as there is none, it is
-// the one of the newest earlier job that has such a step, and otherwise the median of similar kinds, or the mean of all steps, of this
-// job. The weights change while the job runs, so `percent` is stored: it goes down only when a workload is put back.
+// The kind of a step is its id, or `skipped`. Its weight is the mean duration of such steps in this job. As long as
+// there is none, it is the one of the newest earlier job that has such a step, and otherwise the median of similar
+// kinds, or the mean of all steps, of this job. The weights change while the job runs, so `percent` is stored: it
+// goes down only when a workload is put back.
 import type { Plan, Step } from '../planning/plan.ts';
 import { isTemplateStepId } from '../planning/step-ids.ts';
 
@@ -23,7 +24,10 @@ export type Progress = {
 type KindProgress = {
   readonly total: number;
   readonly left: number;
-  /** How often such a step was performed in this job. A step that is repeated after its workload was put back counts again. */
+  /**
+   * How often such a step was performed in this job. A step that is repeated after its workload was put back counts
+   * again.
+   */
   readonly count: number;
   readonly ms: number;
   readonly lastMs: number;
@@ -159,8 +163,8 @@ function meansOf({ kinds }: Progress): Record<string, number> {
 }
 
 /**
- * A step counts at most twice the mean of those before it, unless the one before it took as long: a single slow rollout says little about
- * the others.
+ * A step counts at most twice the mean of those before it, unless the one before it took as long: a single slow
+ * rollout says little about the others.
  */
 function measure({ kinds, stepStartedAt }: Progress, kind: string, at: number): Progress['kinds'] {
   const { [kind]: known = noKind } = kinds;

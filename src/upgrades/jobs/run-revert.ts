@@ -30,7 +30,10 @@ export async function revertNext(
   else await revertWorkload(run, job, plan, applied, signal);
 }
 
-/** Tries each workload once: the executor retries what may succeed later, and the other workloads must not wait for this one. */
+/**
+ * Tries each workload once: the executor retries what may succeed later, and the other workloads must not wait for
+ * this one.
+ */
 async function revertWorkload(
   run: RunContext,
   job: Job,

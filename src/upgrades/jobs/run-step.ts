@@ -77,8 +77,8 @@ async function perform(
 }
 
 /**
- * A resumed job repairs the next workload that differs, and then checks again. A patch has reverted its workloads, so its steps have
- * moved them again.
+ * A resumed job repairs the next workload that differs, and then checks again. A patch has reverted its workloads,
+ * so its steps have moved them again.
  */
 async function checkWorkloads(
   run: RunContext,

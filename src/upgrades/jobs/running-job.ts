@@ -1,5 +1,5 @@
-// What a run of a job needs, how it calls the executor, and how it updates the job. If another process has taken the job over, an update
-// changes nothing, and the executor gets an error when it asserts the ownership.
+// What a run of a job needs, how it calls the executor, and how it updates the job. If another process has taken
+// the job over, an update changes nothing, and the executor gets an error when it asserts the ownership.
 import { withTimeout } from '../../lib/async.ts';
 import { toXmlText, truncate } from '../../lib/text.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -47,8 +47,8 @@ export function callExecutor<T>(
 }
 
 /**
- * Does nothing if the job has changed since `seen` was read: another process has taken it over, or an earlier call stored the
- * same update and only the answer of the database was lost.
+ * Does nothing if the job has changed since `seen` was read: another process has taken it over, or an earlier call
+ * stored the same update and only the answer of the database was lost.
  */
 export function updateJob(
   { store, runtime, notify }: RunContext,

@@ -1,4 +1,5 @@
-// The phases of a job with their durations, and its components. Both outlive the plan, so that the page of an ended job shows them.
+// The phases of a job with their durations, and its components. Both outlive the plan, so that the page of an ended
+// job shows them.
 import type { Plan, Step } from '../planning/plan.ts';
 import { type StepId, workloadSteps } from '../planning/step-ids.ts';
 

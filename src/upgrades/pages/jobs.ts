@@ -229,7 +229,8 @@ function actions(
   const why = reasonNotToCancel(store, job, plan);
   const canLater = hasNextHop(job);
   if (why !== undefined && !canLater) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
-  // The script shows one of both parts: the second one from a message with one of the codes on, the first one from 2270 of a hop on.
+  // The script shows one of both parts: the second one from a message with one of the codes on, the first one from
+  // 2270 of a hop on.
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
     <div ${why !== undefined && html`hidden`}>
       ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}

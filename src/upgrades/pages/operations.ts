@@ -1,5 +1,5 @@
-// The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made so far, and
-// every step makes the same checks as the operation `plan`; the images are looked up with the plan.
+// The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
+// so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
 import { formatProblem } from '../../lib/errors.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -63,7 +63,8 @@ export async function upgradeWizard(
   const overlong = version && findOverlong(version, entered);
   const found = prepared.problems.map((problem) => inPageWords(problem, entered));
   const problems: readonly SettingProblem[] = overlong ? [overlong, ...found] : found;
-  // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong setting.
+  // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong
+  // setting.
   const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
   const urgent = [overlong?.setting, ...chosenFiles.map(({ entry }) => entry.id)];
   const visible = problems.filter(

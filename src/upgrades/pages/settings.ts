@@ -14,7 +14,10 @@ import {
 import { carriedPrefix } from '../../rest/fields.ts';
 import { versionName } from './versions.ts';
 
-/** The address contains the form. These limits, before and after encoding, keep the address acceptable to servers and proxies. */
+/**
+ * The address contains the form. These limits, before and after encoding, keep the address acceptable to servers
+ * and proxies.
+ */
 const maxCharacters = 3000;
 const maxEncoded = 12 * 1024;
 const useOperation = 'the operation upgrade takes longer ones.';
@@ -127,7 +130,10 @@ type SettingsForm = {
   readonly mayUpload: boolean;
 };
 
-/** The setting to upload a file for: the one that the address names, or the first that needs one. An empty name means none. */
+/**
+ * The setting to upload a file for: the one that the address names, or the first that needs one. An empty name
+ * means none.
+ */
 export function settingToUpload(
   entered: readonly EnteredSetting[],
   asked: string | null,
@@ -141,8 +147,9 @@ export function settingToUpload(
 }
 
 /**
- * One form with all settings. Without a file to upload, it asks for the plan. With one, it sends the file to the operation `upload`, which
- * redirects to the plan: the server adds the fields `next.…` to the address, and replaces `{itemID}` by the id of the file.
+ * One form with all settings. Without a file to upload, it asks for the plan. With one, it sends the file to the
+ * operation `upload`, which redirects to the plan: the server adds the fields `next.…` to the address, and replaces
+ * `{itemID}` by the id of the file.
  */
 export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Html {
   const { version, entered, upload } = form;

@@ -5,7 +5,10 @@ import type { Container, Version } from '../versions/manifest.ts';
 import type { Step } from './plan.ts';
 import type { PreparedJob } from './preflight.ts';
 
-/** Lists the values in a fixed order, because a database may return the fields of an object in another order than it got them. */
+/**
+ * Lists the values in a fixed order, because a database may return the fields of an object in another order than it
+ * got them.
+ */
 export function digestPlan({ from, to, after, plan }: PreparedJob): string {
   const afterEachHop = plan.hops?.map((hop) => hop.after) ?? [after];
   const versions = afterEachHop.map((state) => installedVersions(state).map(versionValues));

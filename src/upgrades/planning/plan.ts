@@ -284,7 +284,10 @@ export function summarisePlan(plan: Plan) {
   };
 }
 
-/** The workloads that the plan updates, in the order of its steps. One that several versions change appears for each of them. */
+/**
+ * The workloads that the plan updates, in the order of its steps. One that several versions change appears for each
+ * of them.
+ */
 export function updatedWorkloads({ steps }: Plan): Workload[] {
   return steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
 }

@@ -21,8 +21,8 @@ export type Workload = {
 };
 
 /**
- * How the job that has changed a workload last has ended. A failed release is `unfinished`: it is not reverted, the next job continues it. A
- * failed patch is `reverted`, as far as that was possible. The store may not know the job.
+ * How the job that has changed a workload last has ended. A failed release is `unfinished`: it is not reverted, the
+ * next job continues it. A failed patch is `reverted`, as far as that was possible. The store may not know the job.
  */
 export type JobEnd = 'succeeded' | 'unfinished' | 'reverted' | 'unknown';
 
@@ -82,8 +82,8 @@ export function movesBetween(present: Deployment, after: Deployment): Move[] {
 }
 
 /**
- * How many containers a rollback to each target moves, by the id of the target. Compares all versions in one pass: `movesBetween` for each of
- * 2,000 targets would take minutes.
+ * How many containers a rollback to each target moves, by the id of the target. Compares all versions in one pass:
+ * `movesBetween` for each of 2,000 targets would take minutes.
  */
 export function countMovesOfRollbacks(present: Deployment): ReadonlyMap<string, number> {
   const now = installedContainers(present);

@@ -46,7 +46,10 @@ export function findVersion(
   return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
 }
 
-/** The links of a manifest, read once, because a search of the whole manifest for each of 2,000 versions takes seconds. */
+/**
+ * The links of a manifest, read once, because a search of the whole manifest for each of 2,000 versions takes
+ * seconds.
+ */
 type Links = {
   readonly releasesAfter: ReadonlyMap<string | undefined, readonly Version[]>;
   readonly patchesOf: ReadonlyMap<string | undefined, readonly Version[]>;
@@ -81,7 +84,10 @@ export function createPatchFinder(
   return (release, build) => followPatches(links, release, build);
 }
 
-/** The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed the call stack. */
+/**
+ * The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed
+ * the call stack.
+ */
 export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
   const links = readLinks(manifest);
   const seen = new Set(installedVersions(present).map(({ id }) => id));

@@ -1,5 +1,5 @@
-// Upgrades over several versions: the path to a version, and its hops. A hop is what one upgrade could do alone: a release, with its patches
-// if the settings ask for them, or patches of the installed release.
+// Upgrades over several versions: the path to a version, and its hops. A hop is what one upgrade could do alone: a
+// release, with its patches if the settings ask for them, or patches of the installed release.
 import {
   type Deployment,
   afterInstalling,
@@ -57,7 +57,10 @@ export function createPathFinder(
     return mandatory ? [...before, mandatory] : before;
   }
 
-  /** Follows the links back to a release whose path is known. A loop, because 2,000 nested calls exceed the call stack. */
+  /**
+   * Follows the links back to a release whose path is known. A loop, because 2,000 nested calls exceed the call
+   * stack.
+   */
   function findPathToRelease(target: Version): readonly Version[] | undefined {
     const ahead: Version[] = [];
     let release: Version | undefined = target;

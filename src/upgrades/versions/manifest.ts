@@ -81,7 +81,10 @@ const schemas = {
   ),
 };
 
-/** All but the first two are checked after parsing and before zod, which would create every problem before the list can be cut. */
+/**
+ * All but the first two are checked after parsing and before zod, which would create every problem before the list
+ * can be cut.
+ */
 const limits = {
   values: 200_000,
   nesting: 32,

@@ -1,4 +1,5 @@
-// Charts of the newest deliveries of a webhook over time: their outcomes and their latency, each with a text alternative and a table.
+// Charts of the newest deliveries of a webhook over time: their outcomes and their latency, each with a text
+// alternative and a table.
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../console/html.ts';
 import { formatTime } from '../../console/json.ts';

@@ -97,7 +97,10 @@ export function renderHealth({ health }: HealthView): Html {
   return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
 }
 
-/** Whether the webhook is active, since when it is not, and how close it is to its deactivation. It follows the label of the health. */
+/**
+ * Whether the webhook is active, since when it is not, and how close it is to its deactivation. It follows the
+ * label of the health.
+ */
 export function explainHealth(webhook: Webhook, view: HealthView, now: number): Html {
   const { deactivatedAt, deactivatedBy, active } = webhook;
   const { failures, left, windowStart } = view;

@@ -1,4 +1,5 @@
-// Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed, and since when.
+// Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed,
+// and since when.
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { actionButton } from '../../console/action.ts';
 import { html, type Html } from '../../console/html.ts';

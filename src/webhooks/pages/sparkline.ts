@@ -1,4 +1,5 @@
-// A small chart of the newest deliveries: delivered ones point up and failed ones down, so that it can be read without colours.
+// A small chart of the newest deliveries: delivered ones point up and failed ones down, so that it can be read
+// without colours.
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../console/html.ts';
 import type { Delivery } from '../queue/delivery.ts';

@@ -27,13 +27,17 @@ import type { Reader } from '../../store/state.ts';
 
 export type DeliveryQueue = {
   /**
-   * Stores the deliveries that the rule returns, and returns how many are pending. With `remember`, the event id is stored in the same transaction;
-   * if it was stored less than 24 hours before, nothing is added and the result is the number of the first call.
+   * Stores the deliveries that the rule returns, and returns how many are pending. With `remember`, the event id is
+   * stored in the same transaction; if it was stored less than 24 hours before, nothing is added and the result is
+   * the number of the first call.
    */
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
   /** The event that was published with this id less than 24 hours before `at`. */
   findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
-  /** Deletes the event ids that were published 24 hours before `at` or earlier, in batches. `stopping` ends it between two batches. */
+  /**
+   * Deletes the event ids that were published 24 hours before `at` or earlier, in batches. `stopping` ends it
+   * between two batches.
+   */
   forgetEvents: (at: number, stopping?: AbortSignal) => Promise<void>;
   claim: (request: ClaimRequest) => Promise<Claimed>;
   /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
@@ -43,24 +47,31 @@ export type DeliveryQueue = {
   find: (id: string) => Promise<Delivery | undefined>;
   /** One page of the deliveries that match, newest first. */
   page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
-  /** How many deliveries of each webhook a redelivery that is requested at `at` repeats. Webhooks without any are absent. */
+  /**
+   * How many deliveries of each webhook a redelivery that is requested at `at` repeats. Webhooks without any are
+   * absent.
+   */
   countMatched: (filter: DeliveryFilter, at: number) => Promise<ReadonlyMap<string, number>>;
   /**
-   * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if the redelivery or its
-   * webhook no longer exists, or if the webhook is inactive. Several processes may call it at the same time.
+   * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if
+   * the redelivery or its webhook no longer exists, or if the webhook is inactive. Several processes may call it at
+   * the same time.
    */
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
   /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
   pendingOf: (webhookId: string) => Promise<number>;
   /** What a pending delivery waits for. Undefined if it is not pending. */
   positionOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePosition | undefined>;
-  /** How many deliveries that could have been recovered this process has removed, because a webhook had too many of them. */
+  /**
+   * How many deliveries that could have been recovered this process has removed, because a webhook had too many of
+   * them.
+   */
   evicted: () => number;
   /** When the oldest pending delivery was created. */
   oldestPendingAt: () => Promise<number | undefined>;
   /**
-   * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and complete is included
-   * after about half a second.
+   * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and
+   * complete is included after about half a second.
    */
   pending: () => { readonly count: number; readonly bytes: number };
   /** The failure windows of all webhooks that have one, by webhook. */
@@ -92,8 +103,8 @@ export type ClaimRequest = {
   /** Webhooks with the same receiver share one limit. */
   readonly receiverOf: (webhookId: string) => string;
   /**
-   * How many more deliveries to the receiver this process may claim. The store subtracts the claims of other processes, so the limit holds
-   * for all of them together; two claims at the same moment may exceed it.
+   * How many more deliveries to the receiver this process may claim. The store subtracts the claims of other
+   * processes, so the limit holds for all of them together; two claims at the same moment may exceed it.
    */
   readonly roomFor: (receiver: string) => number;
 };
@@ -117,21 +128,21 @@ export type QueuePosition = {
 export type Claimed = {
   readonly deliveries: readonly Delivery[];
   /**
-   * When the next delivery is due that this process can claim. A store that returns deliveries may return `at` instead: the next claim then
-   * returns the time.
+   * When the next delivery is due that this process can claim. A store that returns deliveries may return `at`
+   * instead: the next claim then returns the time.
    */
   readonly nextAt: number | undefined;
 };
 
 /**
- * What becomes of a claimed delivery. `count` gets the failure window of the webhook, which no other process changes meanwhile. With
- * `needsUpdate`, of the completion or of its count, the queue must store nothing.
+ * What becomes of a claimed delivery. `count` gets the failure window of the webhook, which no other process
+ * changes meanwhile. With `needsUpdate`, of the completion or of its count, the queue must store nothing.
  */
 export type Completion = AttemptOutcome | DeletedOutcome;
 
 /**
- * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with `Store.update`, which can change the
- * webhook and publish an event in the same transaction.
+ * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with
+ * `Store.update`, which can change the webhook and publish an event in the same transaction.
  */
 export type Completed = { readonly delivery: Delivery | 'deleted'; readonly needsUpdate: boolean };
 
@@ -139,13 +150,22 @@ export type DeliveryWrites = {
   enqueue: (deliveries: readonly Delivery[]) => Promise<void>;
   /** Links a finished delivery to the one that repeats it. */
   markRedelivered: (id: string, as: string) => Promise<void>;
-  /** Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. The result is their number. */
+  /**
+   * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. The result is
+   * their number.
+   */
   discardPending: (webhookId: string, at: number) => Promise<number>;
-  /** Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. The result is how many were pending. */
+  /**
+   * Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. The result is
+   * how many were pending.
+   */
   deleteAll: (webhookId: string) => Promise<number>;
   /** Sets the failure window; null removes it. */
   setFailures: (webhookId: string, window: FailureWindow | null) => Promise<void>;
-  /** Replaces a claimed delivery and releases the claim. The update fails with `LostClaim` if the process no longer holds it. */
+  /**
+   * Replaces a claimed delivery and releases the claim. The update fails with `LostClaim` if the process no longer
+   * holds it.
+   */
   complete: (claimed: Delivery, delivery: Delivery) => Promise<void>;
 };
 

@@ -1,16 +1,18 @@
 // A delivery is one event for one webhook.
 //
-// It is `pending` from the moment its event is stored. A successful attempt ends it as `delivered`. After a failed attempt it stays
-// pending until the next attempt is due; if the settings at the end of the attempt allow no further one, it ends as `failed`. If the
-// webhook is deactivated, its pending deliveries end as `discarded`; if it is deleted, they are deleted too. If the webhook is inactive
-// when the event is stored, the delivery is `missed` from the start. A failed delivery counts towards the deactivation of its webhook
-// (failure-window.ts). A ping is attempted once, even if the webhook is inactive, and its failure never counts.
+// It is `pending` from the moment its event is stored. A successful attempt ends it as `delivered`. After a failed
+// attempt it stays pending until the next attempt is due; if the settings at the end of the attempt allow no
+// further one, it ends as `failed`. If the webhook is deactivated, its pending deliveries end as `discarded`; if it
+// is deleted, they are deleted too. If the webhook is inactive when the event is stored, the delivery is `missed`
+// from the start. A failed delivery counts towards the deactivation of its webhook (failure-window.ts). A ping is
+// attempted once, even if the webhook is inactive, and its failure never counts.
 //
-// A redelivery is a new delivery of the same event. `redeliveryOf` of the new one and `redeliveredAs` of the other one link the two. Failed,
-// discarded and missed deliveries can be recovered by a redelivery, until they have one; pings cannot.
+// A redelivery is a new delivery of the same event. `redeliveryOf` of the new one and `redeliveredAs` of the other
+// one link the two. Failed, discarded and missed deliveries can be recovered by a redelivery, until they have one;
+// pings cannot.
 //
-// The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a changed wait applies
-// to deliveries that already wait.
+// The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a
+// changed wait applies to deliveries that already wait.
 import type { Reader } from '../../store/state.ts';
 import { type WebhookEvent, bytesOfPayload } from '../event.ts';
 import type { WebhookSettings } from '../settings.ts';
@@ -98,8 +100,8 @@ function create(
 }
 
 /**
- * The new deliveries of an event: one for each webhook that subscribes to it, pending or missed. `about` is the webhook that the event is
- * about, which does not get it.
+ * The new deliveries of an event: one for each webhook that subscribes to it, pending or missed. `about` is the
+ * webhook that the event is about, which does not get it.
  */
 export function deliveriesOf(
   reader: Reader,
@@ -121,8 +123,8 @@ export function countPending(deliveries: readonly Delivery[]): number {
 }
 
 /**
- * A due delivery with a lower number goes first: a ping, then a retry, then a first attempt. If first attempts went before retries, a
- * receiver that never answers and has many pending deliveries would be deactivated late.
+ * A due delivery with a lower number goes first: a ping, then a retry, then a first attempt. If first attempts went
+ * before retries, a receiver that never answers and has many pending deliveries would be deactivated late.
  */
 export function priorityOf({ isPing, attempts }: Delivery): 0 | 1 | 2 {
   if (isPing) return 0;

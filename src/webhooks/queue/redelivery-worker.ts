@@ -1,8 +1,9 @@
 // Creates the new deliveries of redeliveries by filter, in the background.
 //
-// Every process works on every redelivery (redelivery.ts), one batch of each in turn; the store gives each process other deliveries. When
-// as many deliveries are pending as `publish` allows, or when other processes are repeating what is left, the worker waits and looks again.
-// A redelivery of which nothing is left is removed. A process that is killed in between leaves it to the others, or to the next one.
+// Every process works on every redelivery (redelivery.ts), one batch of each in turn; the store gives each process
+// other deliveries. When as many deliveries are pending as `publish` allows, or when other processes are repeating
+// what is left, the worker waits and looks again. A redelivery of which nothing is left is removed. A process that
+// is killed in between leaves it to the others, or to the next one.
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { Store } from '../../store/store.ts';

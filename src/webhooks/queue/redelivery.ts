@@ -1,12 +1,13 @@
 // A redelivery by filter: an administrator repeats all deliveries of a webhook that match.
 //
-// The request stores the redelivery and ends. Every process then creates the new deliveries in batches (redelivery-worker.ts); a batch
-// creates them and links them to the deliveries they repeat in one transaction, so each is repeated once, whichever process is killed. When
-// none is left, the redelivery is removed. It is also removed if the webhook is deactivated or deleted.
+// The request stores the redelivery and ends. Every process then creates the new deliveries in batches
+// (redelivery-worker.ts); a batch creates them and links them to the deliveries they repeat in one transaction, so
+// each is repeated once, whichever process is killed. When none is left, the redelivery is removed. It is also
+// removed if the webhook is deactivated or deleted.
 //
-// It concerns the deliveries as they were at the time of the request: those that have ended later, and those that were created later, do
-// not match. A delivery that itself is a redelivery must be older than the request, because the ones that the request creates may have the
-// same time.
+// It concerns the deliveries as they were at the time of the request: those that have ended later, and those that
+// were created later, do not match. A delivery that itself is a redelivery must be older than the request, because
+// the ones that the request creates may have the same time.
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
@@ -50,8 +51,8 @@ type RequestedRedelivery = Pick<Redelivery, 'filter' | 'requestedAt'> & {
 };
 
 /**
- * Stores a redelivery for each active webhook in `counts`, which has the number of deliveries that match. Those of inactive webhooks are
- * skipped.
+ * Stores a redelivery for each active webhook in `counts`, which has the number of deliveries that match. Those of
+ * inactive webhooks are skipped.
  */
 export function requestRedeliveries(
   transaction: Transaction,
@@ -72,7 +73,10 @@ export function requestRedeliveries(
   return { matched, skipped };
 }
 
-/** The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated often adds nothing. */
+/**
+ * The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated
+ * often adds nothing.
+ */
 function endEqual(transaction: Transaction, webhookId: string, filter: DeliveryFilter): void {
   for (const earlier of listRedeliveries(transaction, webhookId))
     if (isSameFilter(earlier.filter, filter)) transaction.remove(redeliveries, earlier.id);

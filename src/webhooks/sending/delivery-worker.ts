@@ -184,12 +184,14 @@ export class DeliveryWorker {
       this.#freeSlot(receiver);
       return this.#release([claimed], stopping);
     }
-    // After a failure the slot stays in use until it is recorded: if it deactivates the webhook, no further delivery may be attempted.
+    // After a failure the slot stays in use until it is recorded: if it deactivates the webhook, no further
+    // delivery may be attempted.
     if (attempt.error === null) this.#freeSlot(receiver);
     const recorded = await this.#record(claimed, attempt, webhook, stopping).finally(() => {
       if (attempt.error !== null) this.#freeSlot(receiver);
     });
-    // The claim has ended too if the outcome was stored but the connection was lost before the store answered. A retry may then wait.
+    // The claim has ended too if the outcome was stored but the connection was lost before the store answered. A
+    // retry may then wait.
     if (!recorded) return this.#wake();
     this.#wakeWhenDue(recorded.delivery, stopping);
     onAttempt(attempt, recorded.delivery);
@@ -243,7 +245,8 @@ export class DeliveryWorker {
       store.deliveries.complete(claimed, (reader) => unattemptedOutcomeOf(reader, claimed, at));
     const completed = await retryWhileUnavailable(complete, runtime, stopping);
     if (!completed || completed.delivery === 'deleted') return;
-    // Without this, the worker could claim the delivery again before this process has received the change of the webhook.
+    // Without this, the worker could claim the delivery again before this process has received the change of the
+    // webhook.
     if (completed.delivery.state === 'pending') await store.refresh();
     this.#wakeWhenDue(completed.delivery, stopping);
   }

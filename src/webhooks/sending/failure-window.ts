@@ -1,15 +1,17 @@
 // Decides when failed deliveries deactivate a webhook.
 //
-// A failure is a delivery whose attempts have all failed. The first failure of a webhook opens a window, which lasts `daysInPast` times
-// 24 hours. A failure before the end of the window is counted in it. The failure that brings the count to `numberOfFailures`
-// deactivates the webhook. A failure at or after the end opens a new window and is its first failure. Nothing else changes a window: a
-// success does not, and neither does its end; only activating the webhook clears it.
+// A failure is a delivery whose attempts have all failed. The first failure of a webhook opens a window, which
+// lasts `daysInPast` times 24 hours. A failure before the end of the window is counted in it. The failure that
+// brings the count to `numberOfFailures` deactivates the webhook. A failure at or after the end opens a new window
+// and is its first failure. Nothing else changes a window: a success does not, and neither does its end; only
+// activating the webhook clears it.
 //
-// A webhook is failing while its window has at least half of `numberOfFailures`. When that is reached, a warning is published, once for each
-// window; the next delivery that succeeds is the recovery.
+// A webhook is failing while its window has at least half of `numberOfFailures`. When that is reached, a warning is
+// published, once for each window; the next delivery that succeeds is the recovery.
 //
-// The stored window consists of its start and its count. Its end is computed at each failure from the settings of that moment. Changed
-// settings therefore lengthen or shorten an open window, and lower limits deactivate no webhook before its next failure.
+// The stored window consists of its start and its count. Its end is computed at each failure from the settings of
+// that moment. Changed settings therefore lengthen or shorten an open window, and lower limits deactivate no
+// webhook before its next failure.
 
 export type FailurePolicy = { readonly numberOfFailures: number; readonly daysInPast: number };
 

@@ -90,7 +90,10 @@ export function maskValues(text: string, headers: readonly CustomHeader[]): stri
 const maxResponseBytes = 4096;
 const secretName = /^set-cookie2?$/i;
 
-/** Headers of a response as an attempt keeps them: an object of at most 4 KiB as JSON. Headers that do not fit are left out. */
+/**
+ * Headers of a response as an attempt keeps them: an object of at most 4 KiB as JSON. Headers that do not fit are
+ * left out.
+ */
 export function keepResponseHeaders(
   received: Readonly<Record<string, string | readonly string[] | undefined>>,
   sent: readonly CustomHeader[],

@@ -1,5 +1,5 @@
-// The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
-// retries or proxies.
+// The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows,
+// without redirects, retries or proxies.
 import type { BlockList, Socket } from 'node:net';
 import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import type * as Undici from 'undici';
@@ -29,17 +29,21 @@ export type ReceivedResponse = {
 
 /** A response counts as complete after this many bytes, even if its body continues. */
 export const readBytes = 16 * 1024;
-/** Attempts record 1 KiB. A value of a custom header that begins within it is complete in these bytes, so that it can be masked. */
+/**
+ * Attempts record 1 KiB. A value of a custom header that begins within it is complete in these bytes, so that it
+ * can be masked.
+ */
 export const keptBytes = 1024 + maxValueLength;
 
 /**
- * The raw bytes of a response: 16 KiB of headers, `readBytes` of body, and 64 KiB for anything else. Without this limit, a receiver could
- * keep the parser busy with chunk extensions until the timeout.
+ * The raw bytes of a response: 16 KiB of headers, `readBytes` of body, and 64 KiB for anything else. Without this
+ * limit, a receiver could keep the parser busy with chunk extensions until the timeout.
  */
 const maxRawBytes = 16 * 1024 + readBytes + 64 * 1024;
 const maxInformational = 10;
 
-// Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
+// Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a
+// request is sent on it.
 const idleMs = 1000;
 
 type HttpClientOptions = {
@@ -53,8 +57,8 @@ export function createHttpClient(allowed: BlockList, options: HttpClientOptions 
 }
 
 /**
- * One undici client per connection. An undici pool would let a request wait for the connection of another one, and would continue to
- * connect for a request that was aborted.
+ * One undici client per connection. An undici pool would let a request wait for the connection of another one, and
+ * would continue to connect for a request that was aborted.
  */
 type Connection = {
   readonly origin: string;

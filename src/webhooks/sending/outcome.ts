@@ -1,5 +1,5 @@
-// What the end of an attempt changes: the delivery, the failure window of its webhook, and the webhook if it fails, recovers or is
-// deactivated.
+// What the end of an attempt changes: the delivery, the failure window of its webhook, and the webhook if it fails,
+// recovers or is deactivated.
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { type Attempt, type Delivery, discard, endAttempt, endOf } from '../queue/delivery.ts';
@@ -32,7 +32,8 @@ export function outcomeOf(
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   const settings = reader.read(webhookSettings);
-  // If the webhook was deactivated and activated again during the attempt, its deliveries were discarded: it counts as inactive.
+  // If the webhook was deactivated and activated again during the attempt, its deliveries were discarded: it counts
+  // as inactive.
   const isActive = webhook.active && webhook.deactivations === sentTo.deactivations;
   const delivery = endAttempt(claimed, attempt, settings, isActive);
   const matters = isActive && !delivery.isPing;
@@ -67,8 +68,8 @@ export function unattemptedOutcomeOf(
 export type Recorded = { readonly delivery: Delivery; readonly notice: WebhookNotice | undefined };
 
 /**
- * Completes a delivery whose end may change its webhook. The result is undefined if the webhook was deleted. The update must need the
- * failure window of the webhook.
+ * Completes a delivery whose end may change its webhook. The result is undefined if the webhook was deleted. The
+ * update must need the failure window of the webhook.
  */
 export function completeWithin(
   transaction: Transaction,

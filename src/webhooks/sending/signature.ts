@@ -15,7 +15,8 @@ export const signatureKeyRule =
 export function isSignatureKey(text: string): boolean {
   if (!text.startsWith(prefix)) return plainKey.test(text);
   const secret = secretOf(text);
-  // Only the canonical form is valid: Node ignores invalid base64 characters, other libraries refuse them or decode other bytes.
+  // Only the canonical form is valid: Node ignores invalid base64 characters, other libraries refuse them or decode
+  // other bytes.
   return (
     text === makeSignatureKey(secret) &&
     secret.length >= signatureKeyBytes.min &&

@@ -1,4 +1,5 @@
-// Calls every resource and operation once, on a server with a fixed clock and fixed ids, and records the answers for the API reference.
+// Calls every resource and operation once, on a server with a fixed clock and fixed ids, and records the answers
+// for the API reference.
 import { readFileSync } from 'node:fs';
 import { type Server, password, startServer } from '../../kit/server.ts';
 

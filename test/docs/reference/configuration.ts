@@ -1,4 +1,5 @@
-// Renders docs/reference/configuration.md from the schema of the environment variables and the fields of the webhook settings.
+// Renders docs/reference/configuration.md from the schema of the environment variables and the fields of the
+// webhook settings.
 import { type ConfigError, readConfig } from '../../../src/config/config.ts';
 import { type VariableGroup, variables } from '../../kit/variables.ts';
 import { webhookSettings } from '../../../src/webhooks/settings.ts';
@@ -54,7 +55,10 @@ function variableRow(variable: Variable): string[] {
   return [code(name), markUp(allowedIn(variable)), byDefault, markUp(meaning)];
 }
 
-/** Names of variables become code, pages become links. Each group has its own heading, so that the name of the executor is left out. */
+/**
+ * Names of variables become code, pages become links. Each group has its own heading, so that the name of the
+ * executor is left out.
+ */
 function markUp(description: string): string {
   return plain(description.replace(/^(kubernetes|simulated): /, ''))
     .replace(/\{?\b[A-Z]+(_[A-Z]+)+\b\}?(:2)?/g, code)

@@ -1,4 +1,5 @@
-// Renders docs/reference/errors-and-codes.md: the form of every error kind in each protocol, and the messages of upgrade jobs.
+// Renders docs/reference/errors-and-codes.md: the form of every error kind in each protocol, and the messages of
+// upgrade jobs.
 import { type ErrorKind, ServiceError } from '../../../src/lib/errors.ts';
 import { toErrorResponse } from '../../../src/http/errors.ts';
 import { errorResponses } from '../../../src/rest/openapi/errors.ts';

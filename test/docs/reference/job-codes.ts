@@ -1,4 +1,5 @@
-// Runs upgrade jobs of every kind, with a failure, a resumption and a cancellation, and collects the codes of their messages.
+// Runs upgrade jobs of every kind, with a failure, a resumption and a cancellation, and collects the codes of their
+// messages.
 import type { Executor } from '../../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../../src/upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../../../src/upgrades/planning/performers.ts';

@@ -1,4 +1,5 @@
-// Renders docs/reference/metrics.md from the registry of a running server that has answered requests and attempted deliveries.
+// Renders docs/reference/metrics.md from the registry of a running server that has answered requests and attempted
+// deliveries.
 import { type Registry, collectDefaultMetrics } from 'prom-client';
 import { type Server, startServer } from '../../kit/server.ts';
 import { code, formatPage, table } from './markdown.ts';

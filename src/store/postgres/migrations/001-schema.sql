@@ -13,7 +13,8 @@ create table clock (
 );
 insert into clock default values;
 
--- The running processes. Each renews its lease; when the lease has expired, other processes delete the process and its claims.
+-- The running processes. Each renews its lease; when the lease has expired, other processes delete the process and
+-- its claims.
 create table processes (
   id text primary key,
   -- Since when the lease has been renewed without a gap.
@@ -21,8 +22,8 @@ create table processes (
   alive_until timestamptz not null
 );
 
--- Replicated state. `kind` is the name of a table, or 'cell'. A removed row stays for some minutes, without its value, so that every process
--- learns of it.
+-- Replicated state. `kind` is the name of a table, or 'cell'. A removed row stays for some minutes, without its
+-- value, so that every process learns of it.
 create table state (
   kind text collate "C" not null,
   key text collate "C" not null,
@@ -158,14 +159,14 @@ create table deliveries (
 );
 create index deliveries_free on deliveries (webhook_id, priority, since, placed) where state = 'pending' and claimed_by is null;
 create index deliveries_claimed on deliveries (claimed_by, webhook_id) where claimed_by is not null;
--- Retention counts those that can be recovered apart from the others. An expression instead of a generated column: PostgreSQL would compute
--- the column in every statement that adds or completes deliveries.
+-- Retention counts those that can be recovered apart from the others. An expression instead of a generated column:
+-- PostgreSQL would compute the column in every statement that adds or completes deliveries.
 create index deliveries_retained on deliveries
   (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, placed desc)
   where state <> 'pending';
--- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without reading the rows. Each
--- claim writes every index of pending deliveries again, so only two indexes have them. Filters of pending deliveries, except by event, read all
--- of these.
+-- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without
+-- reading the rows. Each claim writes every index of pending deliveries again, so only two indexes have them.
+-- Filters of pending deliveries, except by event, read all of these.
 create index deliveries_of_state on deliveries (state, created_at, placed) include (webhook_id, event_type, status);
 create index deliveries_of_webhook on deliveries (webhook_id, state, created_at, placed) include (event_type, status)
   where state <> 'pending';
@@ -174,11 +175,12 @@ create index deliveries_of_status on deliveries (status, state, created_at, plac
 create index deliveries_of_event on deliveries (event_id);
 create sequence claim_numbers;
 
--- How many deliveries are pending, and their bytes: the sum over all rows. Each process changes rows of its own, so no process waits for
--- another. The row of the process '' has the sum of processes that have ended.
+-- How many deliveries are pending, and their bytes: the sum over all rows. Each process changes rows of its own, so
+-- no process waits for another. The row of the process '' has the sum of processes that have ended.
 create table pending_counts (
   process text collate "C" not null,
-  -- The kind of statement that counted: publish, complete or update. Two kinds at the same moment do not wait for each other.
+  -- The kind of statement that counted: publish, complete or update. Two kinds at the same moment do not wait for
+  -- each other.
   statement text collate "C" not null,
   count bigint not null default 0,
   bytes bigint not null default 0,

@@ -1,4 +1,5 @@
-// Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost, or its reverting failed.
+// Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost,
+// or its reverting failed.
 import type { JobEnd } from '../../planning/workloads.ts';
 import { annotations, parseImages } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';

@@ -1,4 +1,5 @@
-// Sends requests to the API server: each has a timeout, temporary failures are retried, and errors have a message for people.
+// Sends requests to the API server: each has a timeout, temporary failures are retried, and errors have a message
+// for people.
 import {
   ApiException,
   type ConfigurationOptions,
@@ -9,13 +10,22 @@ import { TimeoutError, withTimeout } from '../../../lib/async.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 
-/** A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer too. */
+/**
+ * A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer
+ * too.
+ */
 const requestTimeoutMs = { min: 5_000, max: 30_000 };
 
-/** For a moment after a restart the API server refuses valid credentials, because it has not loaded its permissions yet. */
+/**
+ * For a moment after a restart the API server refuses valid credentials, because it has not loaded its permissions
+ * yet.
+ */
 const refusalRetryMs = 10_000;
 
-/** After a refusal that lasted, others are not retried for this time. Without this, each workload of a job would wait for its own refusal. */
+/**
+ * After a refusal that lasted, others are not retried for this time. Without this, each workload of a job would
+ * wait for its own refusal.
+ */
 const lastingRefusalMs = 60_000;
 
 /** Jobs, problems and the log contain the reason. */
@@ -30,7 +40,10 @@ export type RetryOptions = {
   readonly slowUntil?: number;
   /** The time for the answer to the first try. */
   readonly timeoutMs?: number;
-  /** Retries refusals even before the first answer: the process may have taken over a job while the server restarted. */
+  /**
+   * Retries refusals even before the first answer: the process may have taken over a job while the server
+   * restarted.
+   */
   readonly retriesFirstRefusal?: boolean;
   readonly signal?: AbortSignal;
 };

@@ -1,4 +1,5 @@
-// The requests to a namespace that the executor needs. Only the files that parse or send API objects use the Kubernetes library.
+// The requests to a namespace that the executor needs. Only the files that parse or send API objects use the
+// Kubernetes library.
 import {
   AppsV1Api,
   AuthorizationV1Api,
@@ -125,7 +126,10 @@ export class Cluster {
     return gitVersion;
   }
 
-  /** The permissions of Steward in the namespace. `isComplete` is false if the server has authorizers that cannot list theirs. */
+  /**
+   * The permissions of Steward in the namespace. `isComplete` is false if the server has authorizers that cannot
+   * list theirs.
+   */
   async readRules(): Promise<{ rules: readonly Rule[]; isComplete: boolean }> {
     const body = { spec: { namespace: this.#namespace } };
     const { status } = await this.#send('review the rules', (options) =>

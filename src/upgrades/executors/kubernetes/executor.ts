@@ -1,4 +1,5 @@
-// The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and waits for their rollouts.
+// The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and
+// waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';

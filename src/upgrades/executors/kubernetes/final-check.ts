@@ -49,7 +49,10 @@ function findDeviation(
   return { workload: startFrom(workload, imageOf, which), problem };
 }
 
-/** The administrator has read the present images when the job is resumed, so the job may replace them, whatever they are. */
+/**
+ * The administrator has read the present images when the job is resumed, so the job may replace them, whatever they
+ * are.
+ */
 function startFrom(
   workload: Workload,
   imageOf: (container: string) => string | undefined,

@@ -25,7 +25,10 @@ export function nameOfImage(image: string): string {
   return parseReference(image).name;
 }
 
-/** The first part of a reference is a registry if it has a dot or a port, or is localhost. Otherwise it belongs to the path. */
+/**
+ * The first part of a reference is a registry if it has a dot or a port, or is localhost. Otherwise it belongs to
+ * the path.
+ */
 function hasRegistry({ prefix }: Reference): boolean {
   const [first = ''] = prefix.split('/', 1);
   return /[.:]/.test(first) || first === 'localhost';

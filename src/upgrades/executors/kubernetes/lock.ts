@@ -1,6 +1,7 @@
 // The lock on a namespace: the Lease `upgrade-lock`, which one job of one Steward holds at a time.
 //
-// The holder is written as `<job id>/<fence>`. It renews the Lease every 10 seconds; the Lease is valid for 30 seconds after that.
+// The holder is written as `<job id>/<fence>`. It renews the Lease every 10 seconds; the Lease is valid for 30
+// seconds after that.
 //
 // A job takes the Lease at once if
 // - the Lease does not exist or has no holder,
@@ -8,15 +9,17 @@
 // - the holder is a job of this Steward that has ended, or
 // - the Lease was not renewed for 10 minutes.
 //
-// Otherwise the job watches the Lease for as long as it is valid. If the Lease stays the same, its holder is gone, and the job takes it.
-// If the Lease changes, its holder is alive, and the step fails. Watching makes no use of the times in the Lease, because the clocks of two
-// machines differ.
+// Otherwise the job watches the Lease for as long as it is valid. If the Lease stays the same, its holder is gone,
+// and the job takes it. If the Lease changes, its holder is alive, and the step fails. Watching makes no use of the
+// times in the Lease, because the clocks of two machines differ.
 //
-// A process that held the Lease and finds another holder, or none, was replaced in the meantime: its step fails. While the API server is
-// unavailable the Lease expires, but no other job can take it then. Afterwards the job continues, unless another Steward was faster.
+// A process that held the Lease and finds another holder, or none, was replaced in the meantime: its step fails.
+// While the API server is unavailable the Lease expires, but no other job can take it then. Afterwards the job
+// continues, unless another Steward was faster.
 //
-// A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor reads the Lease
-// before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid (`renew`).
+// A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor
+// reads the Lease before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid
+// (`renew`).
 import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { RefusedError, type StepContext } from '../executor.ts';
@@ -108,7 +111,10 @@ export class UpgradeLock {
     if (lease && lease.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
   }
 
-  /** Trusts the clock that wrote the Lease: watching the Lease would take 30 seconds, and a caller waits for the response. */
+  /**
+   * Trusts the clock that wrote the Lease: watching the Lease would take 30 seconds, and a caller waits for the
+   * response.
+   */
   async findConflict(cluster: Cluster): Promise<string | undefined> {
     const lease = await findLease(cluster);
     const holder = lease && parseHolder(lease);

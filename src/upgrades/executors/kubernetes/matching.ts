@@ -1,4 +1,5 @@
-// Matches the containers of a version with containers of workloads: by the name of a container, or by the label of a workload.
+// Matches the containers of a version with containers of workloads: by the name of a container, or by the label of
+// a workload.
 import { maxProblems } from '../../../lib/errors.ts';
 import { groupBy } from '../../../lib/collections.ts';
 import type { Container } from '../../versions/manifest.ts';
@@ -113,8 +114,8 @@ function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, R
 }
 
 /**
- * A label selects a workload, not a container. If no container has that name, those with the same image match, and so does the
- * only container that is not an init container. The result is empty if the choice is ambiguous.
+ * A label selects a workload, not a container. If no container has that name, those with the same image match, and
+ * so does the only container that is not an init container. The result is empty if the choice is ambiguous.
  */
 function selectContainers({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
   const named = containers.filter(({ name }) => normalizeName(name) === normalizeName(wanted.name));

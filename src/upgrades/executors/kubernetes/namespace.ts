@@ -1,4 +1,5 @@
-// Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
+// Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what
+// blocks an upgrade.
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { JobEnd } from '../../planning/workloads.ts';
 import { ClusterError } from './client.ts';
@@ -26,7 +27,10 @@ import type { ClusterWorkload } from './workload.ts';
 /** Short, because a caller waits for the response. */
 const retryMs = 3_000;
 
-/** For all requests together. A slow API server gets the patience of a job, but proxies do not wait longer for the response. */
+/**
+ * For all requests together. A slow API server gets the patience of a job, but proxies do not wait longer for the
+ * response.
+ */
 const maxSlowMs = 60_000;
 
 const oldestMinorVersion = 20;
@@ -125,7 +129,10 @@ const noDatabase =
 
 const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
 
-/** One request for all permissions. If the answer is incomplete, those that it does not contain are reviewed one by one. */
+/**
+ * One request for all permissions. If the answer is incomplete, those that it does not contain are reviewed one by
+ * one.
+ */
 async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
   const { rules, isComplete } = await cluster.readRules();
   const missing = permissions.filter((permission) => !isGranted(permission, rules));

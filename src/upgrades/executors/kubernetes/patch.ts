@@ -20,9 +20,9 @@ export const annotations = {
 export const states: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
 /**
- * All annotations are part of this patch. A patch of annotations alone would raise the generation of a Deployment: its controller would
- * have to observe it again after the rollout. `resourceVersion` makes the API server refuse the patch if the workload has changed since it
- * was read. `change` is null if the patch changes no image.
+ * All annotations are part of this patch. A patch of annotations alone would raise the generation of a Deployment:
+ * its controller would have to observe it again after the rollout. `resourceVersion` makes the API server refuse
+ * the patch if the workload has changed since it was read. `change` is null if the patch changes no image.
  */
 export function buildImagePatch(
   found: ClusterWorkload,
@@ -30,7 +30,8 @@ export function buildImagePatch(
   direction: Direction,
   { jobId, change }: { readonly jobId: string; readonly change: string | null },
 ): object {
-  // A strategic merge takes over the order of the patch. In another order than that of the workload, it would change more than images.
+  // A strategic merge takes over the order of the patch. In another order than that of the workload, it would
+  // change more than images.
   const images = (isInit: boolean) =>
     found.containers
       .filter((one) => one.isInit === isInit)

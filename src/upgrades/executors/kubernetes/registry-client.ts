@@ -1,5 +1,6 @@
-// The HTTP client for registries and their token services. It follows no redirects, uses no proxy, limits time and size of every
-// answer, and connects to loopback and link-local addresses only for hosts that the configuration names.
+// The HTTP client for registries and their token services. It follows no redirects, uses no proxy, limits time and
+// size of every answer, and connects to loopback and link-local addresses only for hosts that the configuration
+// names.
 import { BlockList, type Socket, isIP } from 'node:net';
 import { withTimeout } from '../../../lib/async.ts';
 import { type Resolve, createGuardedConnector } from '../../../lib/guarded-connector.ts';
@@ -32,8 +33,8 @@ export type RegistryResponse = {
 const registryTimeoutMs = 10_000;
 
 /**
- * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy with chunk
- * extensions until the timeout.
+ * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy
+ * with chunk extensions until the timeout.
  */
 const maxOverhead = 128 * 1024;
 

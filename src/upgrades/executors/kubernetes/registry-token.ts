@@ -1,4 +1,5 @@
-// Answers the challenge of a registry: with the credentials themselves, or with a token that its token service issues for them.
+// Answers the challenge of a registry: with the credentials themselves, or with a token that its token service
+// issues for them.
 import { RequestError } from '../../../lib/request-error.ts';
 import type { RegistryCredentials } from './registry-auth.ts';
 import type { RegistryClient } from './registry-client.ts';

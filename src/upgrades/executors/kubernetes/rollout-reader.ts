@@ -1,5 +1,5 @@
-// Reads a workload and its pods during a rollout. It watches both, so that it sees changes at once and sends few requests. If watching is
-// not allowed, or a watch fails, it reads them again at an interval.
+// Reads a workload and its pods during a rollout. It watches both, so that it sees changes at once and sends few
+// requests. If watching is not allowed, or a watch fails, it reads them again at an interval.
 import type { Runtime } from '../../../lib/runtime.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';

@@ -39,7 +39,10 @@ type RolloutState =
   | { readonly state: 'running'; readonly blockingPods: readonly ClusterPod[] }
   | { readonly state: 'failed'; readonly cause: string };
 
-/** The API server writes times in whole seconds, so an event of this run may seem to be this much older than the run. */
+/**
+ * The API server writes times in whole seconds, so an event of this run may seem to be this much older than the
+ * run.
+ */
 const clockResolutionMs = 1000;
 
 /** The longest pause of a node between two tries to pull an image. */
@@ -48,7 +51,10 @@ const maxPullPauseMs = 300_000;
 /** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
 
-/** A longer time between two checks means that the API server was unavailable, to the controllers too. It does not count. */
+/**
+ * A longer time between two checks means that the API server was unavailable, to the controllers too. It does not
+ * count.
+ */
 const maxGapMs = 10_000;
 
 export class RolloutMonitor {

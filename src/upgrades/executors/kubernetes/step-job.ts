@@ -1,4 +1,5 @@
-// The Job that performs a step: its object, made from the step template, and what its state and its pods say about the result.
+// The Job that performs a step: its object, made from the step template, and what its state and its pods say about
+// the result.
 import { isXmlText, truncate } from '../../../lib/text.ts';
 import type { TemplateRun } from '../executor.ts';
 import type { ClusterPod } from './pod.ts';

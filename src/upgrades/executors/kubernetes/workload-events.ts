@@ -11,7 +11,10 @@ type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'Up
 
 const component = 'steward';
 
-/** A step waits for its Event, so the times are short. Just after a restart the API server refuses Events for about a second. */
+/**
+ * A step waits for its Event, so the times are short. Just after a restart the API server refuses Events for about
+ * a second.
+ */
 const timeoutMs = 2_000;
 const retryMs = 1_500;
 
@@ -28,7 +31,10 @@ export class WorkloadEvents {
     this.#runtime = runtime;
   }
 
-  /** Does not reject: a step does not fail because of its Event. After a refusal that lasts it writes no more for that job. */
+  /**
+   * Does not reject: a step does not fail because of its Event. After a refusal that lasts it writes no more for
+   * that job.
+   */
   async write(
     found: ClusterWorkload,
     reason: EventReason,

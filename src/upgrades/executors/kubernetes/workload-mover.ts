@@ -68,7 +68,10 @@ export class WorkloadMover {
     return this.#withFailureEvent(move, () => this.#patchAndComplete(move));
   }
 
-  /** Waits for a workload whose rollout was complete before: its controller has not observed a change, or pods are missing. */
+  /**
+   * Waits for a workload whose rollout was complete before: its controller has not observed a change, or pods are
+   * missing.
+   */
   async waitForHealth(move: WorkloadMove): Promise<void> {
     await this.#withFailureEvent(move, () =>
       this.#withReader(move, (reader) => this.#waitForRollout(move, reader)),

@@ -1,8 +1,8 @@
-// The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones in the order in which they are
-// removed.
+// The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones in the
+// order in which they are removed.
 //
-// Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the webhooks: a webhook whose
-// delivery was claimed moves to the end of the turns.
+// Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the
+// webhooks: a webhook whose delivery was claimed moves to the end of the turns.
 import {
   type DeliveryFilter,
   type DeliveryPage,
@@ -33,7 +33,10 @@ import type {
 } from '../delivery-queue.ts';
 import { WaitingList } from './waiting-list.ts';
 
-/** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
+/**
+ * The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of
+ * all webhooks.
+ */
 const maxFinishedBytes = 64 * 1024 ** 2;
 
 type Kind = keyof DeliveryRetention;
@@ -269,7 +272,8 @@ export class DeliveryLists {
   load({ list, finished, turns }: DeliveryListDump): void {
     for (const delivery of list.map(freeze)) {
       const lists = this.#listsOf(delivery.webhookId);
-      // A finished delivery is added below, in the order of ends. This reserves its place in the order of all deliveries.
+      // A finished delivery is added below, in the order of ends. This reserves its place in the order of all
+      // deliveries.
       this.#deliveries.set(delivery.id, delivery);
       lists.deliveries.set(delivery.id, delivery);
       if (delivery.state !== 'pending') continue;
@@ -367,7 +371,10 @@ export class DeliveryLists {
     this.#listsOf(delivery.webhookId).waiting[priorityOf(delivery)].delete(delivery.id);
   }
 
-  /** The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due first. */
+  /**
+   * The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due
+   * first.
+   */
   #nextOf({ waiting }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
     const heads = ([0, 1, 2] as const).flatMap((priority) => {
       const delivery = waiting[priority].first();
@@ -397,7 +404,10 @@ function kindOf(delivery: Delivery): Kind {
   return isRecoverable(delivery) ? 'recoverable' : 'history';
 }
 
-/** How many due deliveries are claimed before this one. `free` are those of its webhook, in the order in which they were added. */
+/**
+ * How many due deliveries are claimed before this one. `free` are those of its webhook, in the order in which they
+ * were added.
+ */
 function countAhead(
   delivery: Delivery,
   free: readonly Delivery[],

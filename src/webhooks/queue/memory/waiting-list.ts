@@ -6,7 +6,10 @@ export class WaitingList {
   #latest = -Infinity;
   #isSorted = true;
 
-  /** Nearly always, the delivery waits since the latest time. It does not after a claim was released or the clock was set back. */
+  /**
+   * Nearly always, the delivery waits since the latest time. It does not after a claim was released or the clock
+   * was set back.
+   */
   add(delivery: Delivery): void {
     const since = waitingSince(delivery);
     this.#deliveries.set(delivery.id, delivery);

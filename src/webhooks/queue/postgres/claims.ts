@@ -23,7 +23,10 @@ import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 /** SQL condition, which is the condition of the index `deliveries_free`. */
 export const isFree = `d.state = 'pending' and d.claimed_by is null`;
 
-/** The same condition in a form that does not match the index: the planner must read only the chosen rows, not all free ones. */
+/**
+ * The same condition in a form that does not match the index: the planner must read only the chosen rows, not all
+ * free ones.
+ */
 const isStillFree = `concat(d.state, d.claimed_by) = 'pending'`;
 
 /** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */
@@ -32,7 +35,10 @@ const maxRoom = 1_000_000;
 /** When another process was faster, this one looks again after this time. */
 const lookAgainMs = 20;
 
-/** The first free delivery of each webhook and priority. Jumps from one to the next in the index instead of reading every delivery. */
+/**
+ * The first free delivery of each webhook and priority. Jumps from one to the next in the index instead of reading
+ * every delivery.
+ */
 const selectWaiting = `with recursive w as (
     (select d.webhook_id, d.priority, d.since from deliveries d where ${isFree}
      order by d.webhook_id, d.priority, d.since limit 1)
@@ -77,11 +83,14 @@ type Candidate = { readonly webhookId: string; readonly receiver: string; readon
 /** The deliveries of a webhook and priority that wait since `until` or longer. */
 type Due = Candidate & { readonly priority: number; readonly until: number };
 
-/** One statement for many deliveries costs far less than many statements for few, so a process waits until there are more. */
+/**
+ * One statement for many deliveries costs far less than many statements for few, so a process waits until there are
+ * more.
+ */
 export type Pace = {
   /**
-   * After a claim that used less than half of the free slots, the next one waits this long: few deliveries are due, or other processes
-   * have claimed most of what the receivers may get.
+   * After a claim that used less than half of the free slots, the next one waits this long: few deliveries are due,
+   * or other processes have claimed most of what the receivers may get.
    */
   readonly claimPauseMs: number;
   /** Completed deliveries wait this long for others that complete. */
@@ -105,8 +114,9 @@ export class Claims {
   /** Webhooks that may have free deliveries, in the order of their turns. */
   #turns = new Set<string>();
   /**
-   * Whether the last claim failed. PostgreSQL may have committed it, so there may be claims that this process does not know of. The next
-   * claim releases them first; without this, those deliveries would stay claimed for as long as the process lives.
+   * Whether the last claim failed. PostgreSQL may have committed it, so there may be claims that this process does
+   * not know of. The next claim releases them first; without this, those deliveries would stay claimed for as long
+   * as the process lives.
    */
   #isUncertain = false;
   #pausedUntil = 0;
@@ -119,7 +129,10 @@ export class Claims {
     this.#pauseMs = pace.claimPauseMs;
   }
 
-  /** The number of the claim; undefined if this process does not hold it. `claimed` is the object that `claim` returned. */
+  /**
+   * The number of the claim; undefined if this process does not hold it. `claimed` is the object that `claim`
+   * returned.
+   */
   numberOf(claimed: Delivery): number | undefined {
     const number = this.#numbers.get(claimed);
     return number !== undefined && this.#held.has(number) ? number : undefined;
@@ -190,8 +203,8 @@ export class Claims {
     ]);
     this.#isUncertain = false;
     const deliveries = rows.map((row) => this.#hold(row));
-    // After a claim of some deliveries, the next claim finds out when more are due. If there are none, another process was faster, and its
-    // claims may not be visible yet.
+    // After a claim of some deliveries, the next claim finds out when more are due. If there are none, another
+    // process was faster, and its claims may not be visible yet.
     return { deliveries, nextAt: deliveries.length > 0 ? at : at + lookAgainMs };
   }
 

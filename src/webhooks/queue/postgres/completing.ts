@@ -1,7 +1,8 @@
 // Completes claimed deliveries, and counts failures towards the deactivation of their webhooks.
 //
-// Calls are collected into batches, and a batch is one statement that commits by itself, as in publishing.ts. Only failures that count need
-// a transaction: it locks the failure windows of their webhooks, and the claims, until the new counts are stored.
+// Calls are collected into batches, and a batch is one statement that commits by itself, as in publishing.ts. Only
+// failures that count need a transaction: it locks the failure windows of their webhooks, and the claims, until the
+// new counts are stored.
 import type { Delivery } from '../delivery.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
@@ -100,7 +101,10 @@ export class Completing {
     return items.map((item) => results.get(item));
   }
 
-  /** Returns the items that must be repeated because a webhook or the settings have changed since the version `seen`. */
+  /**
+   * Returns the items that must be repeated because a webhook or the settings have changed since the version
+   * `seen`.
+   */
   async #completeAt(
     items: readonly Complete[],
     seen: number,
@@ -190,7 +194,10 @@ export class Completing {
     }
   }
 
-  /** One transaction: locks the failure windows and the claims, counts, and completes the deliveries that need no update. */
+  /**
+   * One transaction: locks the failure windows and the claims, counts, and completes the deliveries that need no
+   * update.
+   */
   async #countFailures(
     client: Client,
     counted: readonly Counted[],

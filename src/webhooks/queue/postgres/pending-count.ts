@@ -1,10 +1,14 @@
-// How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the counts of the others.
+// How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the
+// counts of the others.
 import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
-/** How many looks in a row leave the count of this process unchanged, because the process has changed it during the look. */
+/**
+ * How many looks in a row leave the count of this process unchanged, because the process has changed it during the
+ * look.
+ */
 const maxIgnoredPolls = 4;
 
 const none: PendingCounts = { count: 0, bytes: 0 };
@@ -28,7 +32,10 @@ export class PendingCount {
     return sum(sum(this.#own, this.#others), this.#planned);
   }
 
-  /** Runs a write that may change the count. While it is in progress, it is not known whether the database has counted it already. */
+  /**
+   * Runs a write that may change the count. While it is in progress, it is not known whether the database has
+   * counted it already.
+   */
   async during<T>(write: () => Promise<T>): Promise<T> {
     this.#changes += 1;
     this.#inProgress += 1;

@@ -1,8 +1,8 @@
 // Publishes events: stores their ids and deliveries.
 //
-// Calls are collected into batches, and each batch is one statement that commits by itself. The rules run on this process's copy of the state
-// before the statement. The statement does nothing if another process has changed a webhook since; then the process reads the changes and
-// repeats the batch.
+// Calls are collected into batches, and each batch is one statement that commits by itself. The rules run on this
+// process's copy of the state before the statement. The statement does nothing if another process has changed a
+// webhook since; then the process reads the changes and repeats the batch.
 import { type Delivery, countPending as countPendingOf } from '../delivery.ts';
 import { bytesOfPayload } from '../../event.ts';
 import { rememberedForMs } from '../idempotency.ts';

@@ -187,7 +187,10 @@ export class PostgresDeliveries implements DeliveryQueue {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Reads how many deliveries are pending, and wakes the worker if there are any: another process may have added them. */
+  /**
+   * Reads how many deliveries are pending, and wakes the worker if there are any: another process may have added
+   * them.
+   */
   async look(client: Client): Promise<void> {
     await this.#pending.look(client);
     if (this.#pending.value.count > 0) this.notify();

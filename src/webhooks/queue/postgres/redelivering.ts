@@ -1,5 +1,6 @@
-// Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in publishing.ts: it links
-// the matching deliveries to new ones and inserts these. Two processes that run it at the same moment get different deliveries.
+// Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in
+// publishing.ts: it links the matching deliveries to new ones and inserts these. Two processes that run it at the
+// same moment get different deliveries.
 import { redeliveries, type Redelivery } from '../redelivery.ts';
 import { webhooks } from '../../webhook.ts';
 import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
@@ -44,7 +45,10 @@ export class Redelivering {
     return reader.get(redeliveries, id) !== undefined && reader.get(webhooks, webhookId)?.active === true;
   }
 
-  /** Returns how many redeliveries it has created; undefined, and creates none, if a webhook has changed since the version `seen`. */
+  /**
+   * Returns how many redeliveries it has created; undefined, and creates none, if a webhook has changed since the
+   * version `seen`.
+   */
   async #createAt(
     redelivery: Redelivery,
     { most, at, newId }: RedeliveryBatch,

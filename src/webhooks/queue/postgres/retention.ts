@@ -17,7 +17,10 @@ const batch = 1_000;
 /** SQL of `isRecoverable`, in the form of the index `deliveries_retained`. */
 const recoverable = `(d.state in ('failed', 'missed', 'discarded') and not d.is_ping and d.redelivered_as is null)`;
 
-/** Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been recovered. */
+/**
+ * Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been
+ * recovered.
+ */
 export const trimStatement = `with deleted as (
     delete from deliveries d where d.ctid = any(array(
       select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[]) t(webhook_id, recoverable, keep) cross join lateral (

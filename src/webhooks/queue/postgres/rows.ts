@@ -80,9 +80,10 @@ export const insertParameters = 17;
 export const countAdded = `select count(*) as count, coalesce(sum(bytes), 0) as bytes from added where state = 'pending'`;
 
 /**
- * Inserts new deliveries, which are pending or missed and have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. Every event has
- * deliveries and every delivery has an event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an
- * inner join it would compare every event with every delivery, because it expects few of both.
+ * Inserts new deliveries, which are pending or missed and have no attempts. `condition` may refer to the event `e`
+ * and the id `e.remembered_as`. Every event has deliveries and every delivery has an event, so the full join finds
+ * the same pairs as an inner one. PostgreSQL uses a hash for it; for an inner join it would compare every event
+ * with every delivery, because it expects few of both.
  */
 export function insertDeliveries(condition = 'true'): string {
   return `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
@@ -123,7 +124,10 @@ export function toStatusColumn(status: number | null): number {
 
 export const completeParameters = 8;
 
-/** Replaces claimed deliveries with those of `completeValues`, and releases the claims. Leaves out deliveries whose claim is lost. */
+/**
+ * Replaces claimed deliveries with those of `completeValues`, and releases the claims. Leaves out deliveries whose
+ * claim is lost.
+ */
 export function completeDeliveries(condition = 'true'): string {
   return `update deliveries d set state = v.state, ended_at = v.ended_at, attempts = v.attempts, priority = v.priority, since = v.since,
       status = v.status, claimed_by = null, claim = null

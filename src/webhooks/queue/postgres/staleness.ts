@@ -6,7 +6,10 @@ import { cellKind } from '../../../store/postgres/replica.ts';
 /** For a rule that ran on a state that is newer than its call: what changes after the call does not matter. */
 export const anyVersion = Number.MAX_SAFE_INTEGER;
 
-/** A webhook has changed since the version `seen`, or the schema has a contracting migration above `known`. Both are parameters. */
+/**
+ * A webhook has changed since the version `seen`, or the schema has a contracting migration above `known`. Both are
+ * parameters.
+ */
 export function arePublicationsOutdated(seen: string, known: string): string {
   return `(exists (select from state where kind = '${webhooks.name}' and version > ${seen})
     or (select oldest_writer from clock) > ${known})`;

@@ -22,8 +22,8 @@ import { setFailureWindows } from './failure-windows.ts';
 type WritesOptions = { readonly claims: Claims; readonly self: string; readonly trimmer: Trimmer };
 
 /**
- * A transaction discards or deletes at most this many pending deliveries of a webhook, because it must not take long. The worker discards
- * the others one by one: their webhook is inactive or does not exist.
+ * A transaction discards or deletes at most this many pending deliveries of a webhook, because it must not take
+ * long. The worker discards the others one by one: their webhook is inactive or does not exist.
  */
 const maxAtOnce = 100_000;
 
@@ -71,7 +71,8 @@ export class TransactionDeliveries implements DeliveryWrites {
   async discardPending(webhookId: string, at: number): Promise<number> {
     const group = this.#options.trimmer.recoverableOf(webhookId);
     const [evicted, discarded, { rows: left }] = await Promise.all([
-      // Retention would remove these. There may be very many, and it is faster to delete them than to update them first.
+      // Retention would remove these. There may be very many, and it is faster to delete them than to update them
+      // first.
       this.#end(
         `delete from deliveries where ctid = any(array(
            select d.ctid from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority = 2

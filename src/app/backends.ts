@@ -61,17 +61,29 @@ export async function openStore({
 }
 
 export async function createExecutor(
+  options: BackendOptions,
+  store: Store,
+  version: string,
+): Promise<Executor> {
+  const { config, runtime } = options;
+  switch (config.upgradeExecutor) {
+    case 'simulated':
+      return createSimulatedExecutor({
+        runtime,
+        stepMs: config.upgradeStepMs,
+        failures: new Map(config.simulatedFailures),
+        performers: simulatedPerformers(config.simulatedStepTemplates),
+      });
+    case 'kubernetes':
+      return createClusterExecutor(options, store, version);
+  }
+}
+
+async function createClusterExecutor(
   { config, runtime, logger }: BackendOptions,
   store: Store,
   version: string,
 ): Promise<Executor> {
-  if (config.upgradeExecutor === 'simulated')
-    return createSimulatedExecutor({
-      runtime,
-      stepMs: config.upgradeStepMs,
-      failures: new Map(config.simulatedFailures),
-      performers: simulatedPerformers(config.simulatedStepTemplates),
-    });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { ImageChecker, connectCluster, createKubernetesExecutor } =
     await import('../upgrades/executors/kubernetes/executor.ts');

@@ -1,21 +1,23 @@
 // The durable store: PostgreSQL, shared by any number of processes.
 //
-// Replicated state. PostgreSQL holds all data. Every process also holds the tables and cells in memory (../copy.ts) and reads them from
-// there. The row in `clock` counts the versions of this state:
+// Replicated state. PostgreSQL holds all data. Every process also holds the tables and cells in memory (src/store/copy.ts)
+// and reads them from there. The row in `clock` counts the versions of this state:
 //
-// 1. An update locks that row, so the updates of all processes run one after another (writer.ts). With the lock, the process first reads
-//    the changes since the version it knows, so every rule works on the newest state. It then writes the rows with the next version, commits,
-//    applies the update to its own copy and notifies the other processes.
-// 2. The other processes read the rows with a higher version on every notification, and every 500 ms because a notification can get lost
-//    (follower.ts, replica.ts).
+// 1. An update locks that row, so the updates of all processes run one after another (postgres-writer.ts). With the lock,
+//    the process first reads the changes since the version it knows, so every rule works on the newest state. It
+//    then writes the rows with the next version, commits, applies the update to its own copy and notifies the other
+//    processes.
+// 2. The other processes read the rows with a higher version on every notification, and every 500 ms because a
+//    notification can get lost (postgres-follower.ts, replica.ts).
 // 3. A removed row stays for five minutes. A process that was disconnected for longer loads everything again.
 //
-// Growing data. audit.ts, deliveries.ts, jobs.ts, tokens.ts and uploads.ts read it by key or page and write it with single statements that lock the
-// rows they write and nothing else. peers.ts tracks which processes are alive.
+// Growing data. The ports of the features read it by key or page and write it with
+// single statements that lock the rows they write and nothing else. peers.ts tracks which processes are alive.
 //
-// Failure. If a query fails because the database is unavailable, the store remembers it and rejects all further calls at once until the
-// follower reaches the database again. Reads of replicated state continue with the last known data. If a newer version of the program has
-// migrated the schema past what this one can write, the store rejects all writes and is not ready.
+// Failure. If a query fails because the database is unavailable, the store remembers it and rejects all further
+// calls at once until the follower reaches the database again. Reads of replicated state continue with the last
+// known data. If a newer version of the program has migrated the schema past what this one can write, the store
+// rejects all writes and is not ready.
 import { createHash } from 'node:crypto';
 import type { AuditEntry } from '../../audit/entry.ts';
 import { isUnavailable } from '../../lib/errors.ts';
@@ -29,6 +31,7 @@ import type { Retention } from './retention.ts';
 import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
 import type { Pace } from '../../webhooks/queue/postgres/claims.ts';
 import { type Client, Database, type StoreLogger } from '../../store/postgres/database.ts';
+import { claimsOfProcesses } from '../../webhooks/queue/postgres/claims.ts';
 import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
 import { Follower, pollTask } from './postgres-follower.ts';
 import { PostgresJobs } from '../../upgrades/jobs/job-store-postgres.ts';
@@ -120,7 +123,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       tasks.start('store secrets', encrypt);
     },
   });
-  const peers = new Peers(database, self, leaseMs);
+  const peers = new Peers({ database, self, leaseMs, holdings: claimsOfProcesses });
   const audit = new PostgresAudit(database);
   const tokens = new PostgresTokens(database, runtime);
   const uploads = new PostgresUploads(database);

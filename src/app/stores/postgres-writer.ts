@@ -2,15 +2,16 @@
 //
 // Updates that arrive during a commit form the next batch. A batch is one transaction of two round trips:
 //
-// 1. Lock the row in `clock`, so that the updates of all processes run one after another; read the changes of other processes, and the rows
-//    that the rules need.
+// 1. Lock the row in `clock`, so that the updates of all processes run one after another; read the changes of
+//    other processes, and the rows that the rules need.
 // 2. Write the rows, the recorded writes and the next version, notify the other processes, and commit.
 //
-// The rules run one after another, each on top of the one before; a rule that throws is left out and rejected. They run before the first
-// round trip, so that the lock is not held meanwhile, and again after it if the state has changed or if they need rows of other ports.
+// The rules run one after another, each on top of the one before; a rule that throws is left out and rejected. They
+// run before the first round trip, so that the lock is not held meanwhile, and again after it if the state has
+// changed or if they need rows of other ports.
 //
-// If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every update runs alone, so that
-// only the faulty one is rejected (batcher.ts).
+// If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every
+// update runs alone, so that only the faulty one is rejected (batcher.ts).
 import type { AuditEntry } from '../../audit/entry.ts';
 import type { Mutex } from '../../lib/async.ts';
 import { readThrough } from '../../store/changes.ts';

@@ -16,25 +16,36 @@ const lease = `$2::float8 * interval '1 ms'`;
 const isDead = `p.alive_until < clock_timestamp() and exists (select from processes me where me.id = $1
   and me.alive_until > clock_timestamp() and (p.alive_until >= me.since or me.since < clock_timestamp() - ${lease}))`;
 
+/** What processes hold in the tables of a feature. */
+export type Holdings = {
+  /** SQL: the ids of processes that hold something but do not exist. */
+  readonly selectGone: string;
+  /** Releases what the processes hold. The result is whether they held anything that others can take now. */
+  readonly release: (client: Client, processes: readonly string[]) => Promise<boolean>;
+};
+
+type PeersOptions = {
+  readonly database: Database;
+  readonly self: string;
+  readonly leaseMs: number;
+  readonly holdings: Holdings;
+};
+
 export class Peers {
-  readonly #database: Database;
-  readonly #self: string;
-  readonly #leaseMs: number;
+  readonly #options: PeersOptions;
   #alive = new Set<string>();
 
-  constructor(database: Database, self: string, leaseMs: number) {
-    this.#database = database;
-    this.#self = self;
-    this.#leaseMs = leaseMs;
+  constructor(options: PeersOptions) {
+    this.#options = options;
   }
 
   /** Short enough for several tries before the lease expires. */
   get renewEveryMs(): number {
-    return this.#leaseMs / 5;
+    return this.#options.leaseMs / 5;
   }
 
   isAlive(process: string): boolean {
-    return process === this.#self || this.#alive.has(process);
+    return process === this.#options.self || this.#alive.has(process);
   }
 
   /**
@@ -42,35 +53,29 @@ export class Peers {
    * any.
    */
   async keepAlive(): Promise<boolean> {
-    return this.#database.use(async (client) => {
+    const { database, holdings } = this.#options;
+    return database.use(async (client) => {
       await query(
         client,
         `insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
          on conflict (id) do update set alive_until = excluded.alive_until,
            since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
-        [this.#self, this.#leaseMs],
+        [this.#options.self, this.#options.leaseMs],
         { withinMs: soonMs },
       );
-      if (this.#database.isOutdated) return false;
-      // A process that ended before it released the claims of a dead one leaves the counts of that one. The release
-      // may also fail, or the dead process may have committed a claim after it: then claims are left without
-      // counts.
+      if (database.isOutdated) return false;
+      // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
+      // after the release.
       const { rows: dead } = await query<{ id: string }>(
         client,
         `with dead as (delete from processes p where ${isDead} returning p.id)
-         select id from dead union
-         select c.process from pending_counts c where c.process <> ''
-           and not exists (select from processes p where p.id = c.process) union
-         select d.claimed_by from deliveries d where d.claimed_by is not null
-           and not exists (select from processes p where p.id = d.claimed_by)`,
-        [this.#self, this.#leaseMs],
+         select id from dead union ${holdings.selectGone}`,
+        [this.#options.self, this.#options.leaseMs],
         { withinMs: soonMs },
       );
       if (dead.length === 0) return false;
-      return this.#release(
-        client,
-        dead.map(({ id }) => id),
-      );
+      const ids = dead.map(({ id }) => id);
+      return holdings.release(client, ids);
     });
   }
 
@@ -79,7 +84,7 @@ export class Peers {
     const { rows } = await query<{ id: string }>(
       client,
       `select p.id from processes p where not (${isDead})`,
-      [this.#self, this.#leaseMs],
+      [this.#options.self, this.#options.leaseMs],
       { withinMs: soonMs },
     );
     const before = this.#alive;
@@ -89,29 +94,9 @@ export class Peers {
 
   /** Deletes this process and releases its claims. */
   async leave(): Promise<void> {
-    await this.#database.use(async (client) => {
-      await query(client, 'delete from processes where id = $1', [this.#self], { withinMs: soonMs });
-      await this.#release(client, [this.#self]);
+    await this.#options.database.use(async (client) => {
+      await query(client, 'delete from processes where id = $1', [this.#options.self], { withinMs: soonMs });
+      await this.#options.holdings.release(client, [this.#options.self]);
     });
-  }
-
-  /** Also adds the counts of the processes to those of ended ones. */
-  async #release(client: Client, processes: readonly string[]): Promise<boolean> {
-    const [{ rowCount }] = await Promise.all([
-      query(
-        client,
-        'update deliveries set claimed_by = null, claim = null where claimed_by = any($1::text[])',
-        [processes],
-      ),
-      query(
-        client,
-        `with gone as (delete from pending_counts where process = any($1::text[]) returning count, bytes)
-         insert into pending_counts as p (process, statement, count, bytes)
-         select '', '', coalesce(sum(count), 0), coalesce(sum(bytes), 0) from gone
-         on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`,
-        [processes],
-      ),
-    ]);
-    return (rowCount ?? 0) > 0;
   }
 }

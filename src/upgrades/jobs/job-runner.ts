@@ -1,26 +1,29 @@
 // Runs upgrade jobs: decides what a job does next. run-step.ts performs its steps, run-revert.ts reverts its workloads.
 //
-// The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
-// task for it. The task repeats one decision until the job has ended (`#advance`):
+// The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a
+// background task for it. The task repeats one decision until the job has ended (`#advance`):
 //
-// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled. If the deadline
-//   for reverting has passed, or an administrator has asked to stop, the job ends as failed before that.
-// - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to revert.
+// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or
+//   cancelled. If the deadline for reverting has passed, or an administrator has asked to stop, the job ends as
+//   failed before that.
+// - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to
+//   revert.
 // - If the Job of the current step has exceeded its time, end it; then the job fails.
-// - If a step is left, execute it. A step that announces its start records that first. A step that throws fails the job; a failed
-//   patch begins to revert. The final check of a resumed job repairs one workload at a time.
+// - If a step is left, execute it. A step that announces its start records that first. A step that throws fails
+//   the job; a failed patch begins to revert. The final check of a resumed job repairs one workload at a time.
 // - If no step is left, complete the job.
 //
 // Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
 // unavailable, the runner repeats the decision. So a step may be executed twice, but it is recorded once.
 //
-// A process that stops or dies leaves its job `in_progress`. Every process watches the store for such orphans: jobs whose
-// process (`runner`) is no longer alive, and jobs that this process stored but never started, because the answer of the
-// database was lost. One process takes the orphan over: it increments `fence` and continues at the first step that is not
-// done. An update with an older fence changes nothing, so a slow process that was taken for dead cannot interfere.
+// A process that stops or dies leaves its job `in_progress`. Every process watches the store for such orphans: jobs
+// whose process (`runner`) is no longer alive, and jobs that this process stored but never started, because the
+// answer of the database was lost. One process takes the orphan over: it increments `fence` and continues at the
+// first step that is not done. An update with an older fence changes nothing, so a slow process that was taken for
+// dead cannot interfere.
 //
-// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system would stay
-// read-only until the process restarts.
+// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system
+// would stay read-only until the process restarts.
 import { isUnavailable } from '../../lib/errors.ts';
 import { retryWhileUnavailable } from '../../lib/async.ts';
 import type { Tasks } from '../../lib/tasks.ts';

@@ -20,16 +20,17 @@
 //                deadline, stop, refused workloads   failed, still `reverting`  stopReverting    2901, 2166
 //   failed       an administrator resumes            in_progress, `run` + 1     resumeJob        2902, 2165
 //
-// A job that reverts is `in_progress` and has `reverting`. `success` and `cancelled` are final. `next` is the first step of the plan that is not done. It goes up as steps are done, and down while a
-// patch reverts its workloads, newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts.
+// A job that reverts is `in_progress` and has `reverting`. `success` and `cancelled` are final. `next` is the first
+// step of the plan that is not done. It goes up as steps are done, and down while a patch reverts its workloads,
+// newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts.
 //
-// Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
-// mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
-// its closing messages and its state are one update.
+// Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot
+// stay on by mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is
+// replaced in between. The end of a run, its closing messages and its state are one update.
 //
-// Only the newest job changes. The start of a job archives the one before it; after a failed one, only some may start
-// (job-to-repair.ts). The plan of a job is deleted when the job can no longer be resumed: when it ends in `success` or `cancelled`, or
-// when the next job starts.
+// Only the newest job changes. The start of a job archives the one before it; after a failed one, only some may
+// start (job-to-repair.ts). The plan of a job is deleted when the job can no longer be resumed: when it ends in
+// `success` or `cancelled`, or when the next job starts.
 import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';

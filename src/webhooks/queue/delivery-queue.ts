@@ -5,18 +5,19 @@
 //     publish or enqueue → free ── claim ──→ claimed ── complete ──→ free (a retry) or finished
 //                                               └────── release ──→ free, unchanged
 //
-// A claim ends when the delivery is completed, released or deleted, or when the process is dead: then any process may claim the delivery
-// again. A call with a claim that has ended changes nothing and returns undefined.
+// A claim ends when the delivery is completed, released or deleted, or when the process is dead: then any process
+// may claim the delivery again. A call with a claim that has ended changes nothing and returns undefined.
 //
-// A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts are due at `createdAt`,
-// retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a webhook with many deliveries cannot starve the
-// others.
+// A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts
+// are due at `createdAt`, retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a
+// webhook with many deliveries cannot starve the others.
 //
-// A finished delivery that can be recovered (`isRecoverable`) is kept by a limit of its own. `redeliver` repeats deliveries, and links each to
-// the one that repeats it.
+// A finished delivery that can be recovered (`isRecoverable`) is kept by a limit of its own. `redeliver` repeats
+// deliveries, and links each to the one that repeats it.
 //
-// `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as the call. They lock only
-// the rows they write; a failure that counts towards deactivation also locks the failure window of its webhook.
+// `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as
+// the call. They lock only the rows they write; a failure that counts towards deactivation also locks the failure
+// window of its webhook.
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 import type { FailureWindow } from '../sending/failure-window.ts';

@@ -2,22 +2,25 @@
 //
 // The life of a delivery in the worker (delivery.ts has the rules and the states):
 //
-// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. The delivery queue wakes the worker, and so
-//    do changed settings and a timer that is set to the next due time.
-// 2. The worker claims it. A claimed delivery belongs to this process until it is completed, or until the process is dead. The worker
-//    claims only while it has free slots: `concurrency` in total and four per receiver, so that a slow receiver cannot use up the
-//    slots of the others. It claims again while a claim leaves due deliveries, and when a slot becomes free after all were in use.
-// 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment, sends it, and waits
-//    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the worker discards the delivery
-//    without an attempt. It sends a ping to an inactive webhook too.
-// 4. The worker completes it: the queue stores the attempt and counts a failure, and either ends the delivery or keeps it for its next
-//    attempt (back to 1). If the end of the delivery changes the webhook, because it fails, recovers or is deactivated, the queue stores
-//    nothing. An update then completes the delivery, changes the webhook and publishes the event about it, all together. While the
-//    database is unavailable, the worker repeats the call.
+// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. The delivery queue
+//    wakes the worker, and so do changed settings and a timer that is set to the next due time.
+// 2. The worker claims it. A claimed delivery belongs to this process until it is completed, or until the
+//    process is dead. The worker claims only while it has free slots: `concurrency` in total and four per receiver,
+//    so that a slow receiver cannot use up the slots of the others. It claims again while a claim leaves due
+//    deliveries, and when a slot becomes free after all were in use.
+// 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment,
+//    sends it, and waits for a complete response or the timeout. If the webhook was deleted or deactivated
+//    meanwhile, the worker discards the delivery without an attempt. It sends a ping to an inactive webhook too.
+// 4. The worker completes it: the queue stores the attempt and counts a failure, and either ends the delivery or
+//    keeps it for its next attempt (back to 1). If the end of the delivery changes the webhook, because it fails,
+//    recovers or is deactivated, the queue stores nothing. An update then completes the delivery, changes the
+//    webhook and publishes the event about it, all together. While the database is unavailable, the worker repeats
+//    the call.
 //
-// When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases their deliveries
-// unchanged, so that the next process attempts them again. If a claim was lost, because other processes took this one for dead or
-// because the webhook was deleted, the worker drops the result of the attempt. A receiver may therefore get a delivery more than once.
+// When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases
+// their deliveries unchanged, so that the next process attempts them again. If a claim was lost, because other
+// processes took this one for dead or because the webhook was deleted, the worker drops the result of the attempt.
+// A receiver may therefore get a delivery more than once.
 import { isUnavailable } from '../../lib/errors.ts';
 import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/async.ts';
 import { formatCount } from '../../lib/format.ts';

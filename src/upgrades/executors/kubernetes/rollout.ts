@@ -2,26 +2,30 @@
 //
 // A rollout starts with a patch of the images in the template of a workload. From then on it is in one of three states:
 //
-// - complete: the controller has observed the newest generation, and as many pods as wanted exist, are updated and are available.
+// - complete: the controller has observed the newest generation, and as many pods as wanted exist, are updated
+//   and are available.
 // - failed: the step ends with an error that names the cause.
 // - running: everything else. The executor reads the workload again after a pause.
 //
 // A rollout changes from running to failed for one of three causes:
 //
-// 1. A pod of the target template cannot get an image. A few reasons are final (the name of the image is invalid); others must
-//    persist for `imageTimeoutMs`, because a node tries again and registries have short outages. A pod that is older than the run gets
-//    longer: the cause may be corrected, but the node waits up to five minutes before its next try.
-// 2. The controller reports ProgressDeadlineExceeded. After a patch the condition still holds the report on the template before,
-//    until there is progress on the new one. So a report does not count if its time equals the one that the patch recorded in an
-//    annotation, if it is older than the run, or if the controller has not observed the newest generation. Without the first rule,
-//    many good rollbacks look failed.
-// 3. There was no progress for `rolloutTimeoutMs`, or for the controller's own deadline if that is longer. Any change of the counters or
-//    of the pods is progress. StatefulSets and DaemonSets depend on this rule: their controllers have no deadline.
+// 1. A pod of the target template cannot get an image. A few reasons are final (the name of the image is
+//    invalid); others must persist for `imageTimeoutMs`, because a node tries again and registries have short
+//    outages. A pod that is older than the run gets longer: the cause may be corrected, but the node waits up to
+//    five minutes before its next try.
+// 2. The controller reports ProgressDeadlineExceeded. After a patch the condition still holds the report on the
+//    template before, until there is progress on the new one. So a report does not count if its time equals the one
+//    that the patch recorded in an annotation, if it is older than the run, or if the controller has not observed
+//    the newest generation. Without the first rule, many good rollbacks look failed.
+// 3. There was no progress for `rolloutTimeoutMs`, or for the controller's own deadline if that is longer. Any
+//    change of the counters or of the pods is progress. StatefulSets and DaemonSets depend on this rule: their
+//    controllers have no deadline.
 //
 // The time of the first and of the third rule starts again after an outage of the API server.
 //
-// While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller waits until each pod is
-// ready and never replaces one that cannot become ready. Such pods are returned as `blockingPods`; the executor deletes them.
+// While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller
+// waits until each pod is ready and never replaces one that cannot become ready. Such pods are returned as
+// `blockingPods`; the executor deletes them.
 import type { WorkloadContainer, Workload } from '../../planning/workloads.ts';
 import { annotations } from './patch.ts';
 import type { ClusterPod } from './pod.ts';

@@ -1,16 +1,18 @@
 // Claims deliveries for this process, so that no other process attempts them.
 //
-// A claimed delivery has the id of the process and a number in its row. The number identifies one claim: if the process is declared dead
-// and another one claims the delivery, the numbers differ, and the first process finds that its claim is lost. peers.ts releases the
-// claims of dead processes. A process without a valid lease claims nothing.
+// A claimed delivery has the id of the process and a number in its row. The number identifies one claim: if the
+// process is declared dead and another one claims the delivery, the numbers differ, and the first process finds
+// that its claim is lost. peers.ts releases the claims of dead processes. A process without a valid lease claims
+// nothing.
 //
 // Which deliveries a process gets, in two round trips:
 //
-// 1. Read which webhooks have free deliveries of which priority, when the first of them is due, and how many deliveries other processes
-//    have claimed.
-// 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order of their turns. A webhook
-//    whose delivery was claimed goes to the end. A receiver gets no more than its room, minus the claims of other processes. Within a
-//    webhook, the priority counts first, then the time since when the delivery waits.
+// 1. Read which webhooks have free deliveries of which priority, when the first of them is due, and how many
+//    deliveries other processes have claimed.
+// 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order
+//    of their turns. A webhook whose delivery was claimed goes to the end. A receiver gets no more than its room,
+//    minus the claims of other processes. Within a webhook, the priority counts first, then the time since when the
+//    delivery waits.
 //
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../../lib/async.ts';
@@ -18,6 +20,7 @@ import type { Runtime } from '../../../lib/runtime.ts';
 import type { Delivery } from '../delivery.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
 import { type Client, type Database, query } from '../../../store/postgres/database.ts';
+import type { Holdings } from '../../../store/postgres/peers.ts';
 import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 
 /** SQL condition, which is the condition of the index `deliveries_free`. */
@@ -309,4 +312,33 @@ function firstDueTimes(waiting: readonly Waiting[], retryWaitMs: number): Map<st
 /** How long a delivery of the priority waits until it is due. */
 function waitOf(priority: number, retryWaitMs: number): number {
   return priority === 1 ? retryWaitMs : 0;
+}
+
+/** The claims of processes, and their counts of pending deliveries. */
+export const claimsOfProcesses: Holdings = {
+  selectGone: `select c.process from pending_counts c where c.process <> ''
+      and not exists (select from processes p where p.id = c.process) union
+    select d.claimed_by from deliveries d where d.claimed_by is not null
+      and not exists (select from processes p where p.id = d.claimed_by)`,
+  release: releaseClaims,
+};
+
+/** Also adds the counts of the processes to those of ended ones. */
+async function releaseClaims(client: Client, processes: readonly string[]): Promise<boolean> {
+  const [{ rowCount }] = await Promise.all([
+    query(
+      client,
+      'update deliveries set claimed_by = null, claim = null where claimed_by = any($1::text[])',
+      [processes],
+    ),
+    query(
+      client,
+      `with gone as (delete from pending_counts where process = any($1::text[]) returning count, bytes)
+       insert into pending_counts as p (process, statement, count, bytes)
+       select '', '', coalesce(sum(count), 0), coalesce(sum(bytes), 0) from gone
+       on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`,
+      [processes],
+    ),
+  ]);
+  return (rowCount ?? 0) > 0;
 }

@@ -1,4 +1,5 @@
 // Form fields. One descriptor defines the parser, the type, the HTML control and the JSON Schema of a field.
+import type * as z from 'zod';
 import { findExcess } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
@@ -151,6 +152,18 @@ export function integer(description: string, from: number, to: number): Field<nu
     const value = /^-?[0-9]{1,15}$/.test(trimmed) ? Number(trimmed) + 0 : NaN;
     return value >= from && value <= to ? { value } : { problem };
   });
+}
+
+/** The fields of integers that schemas describe, with their labels, descriptions and ranges. */
+export function integerFields<K extends string>(
+  shape: Readonly<Record<K, z.ZodInt>>,
+): Readonly<Record<K, Field<number | undefined>>> {
+  const fields = Object.entries<z.ZodInt>(shape).map(([name, schema]) => {
+    const { label, description = '' } = schema.meta() ?? {};
+    const field = integer(description, Number(schema.minValue), Number(schema.maxValue));
+    return [name, labelled(String(label), field)] as const;
+  });
+  return Object.fromEntries(fields) as Record<K, Field<number | undefined>>;
 }
 
 /** A time in milliseconds since the epoch. An integer field has at most 15 digits. */

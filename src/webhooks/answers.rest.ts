@@ -5,7 +5,7 @@ import { formatNumber } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { maxCountedDeliveries } from './queue/delivery-filter.ts';
 import { deliveryStates } from './queue/delivery.ts';
-import { settingRanges } from './settings.ts';
+import { settingsSchema } from './settings.ts';
 import { contentTypes, healths } from './webhook.ts';
 
 const success = z.literal('success');
@@ -104,18 +104,8 @@ export const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that 
   skipped: z.int().nonnegative().describe('How many match, but belong to inactive webhooks.'),
 });
 
-const setting = (name: keyof typeof settingRanges, description: string) =>
-  z.int().min(settingRanges[name].from).max(settingRanges[name].to).describe(description);
-
 export const settingsAnswer = answerObject('WebhookSettings', 'The settings of all webhooks.', {
-  notificationAttempts: setting('notificationAttempts', 'Attempts before a delivery has failed.'),
-  notificationTimeOutInSeconds: setting('notificationTimeOutInSeconds', 'Seconds a receiver has to answer.'),
-  notificationElapsedTimeInSeconds: setting(
-    'notificationElapsedTimeInSeconds',
-    'Seconds between two attempts.',
-  ),
-  daysInPast: setting('daysInPast', 'Days over which failures are counted.'),
-  numberOfFailures: setting('numberOfFailures', 'Failed deliveries in those days that deactivate a webhook.'),
+  ...settingsSchema.shape,
   status: success,
 });
 

@@ -1,21 +1,35 @@
 // The settings of webhook deliveries: attempts, timeouts, and when failures deactivate a webhook.
+import * as z from 'zod';
 import type { Cell } from '../store/state.ts';
 
-export type WebhookSettings = {
-  readonly notificationAttempts: number;
-  readonly notificationTimeOutInSeconds: number;
-  readonly notificationElapsedTimeInSeconds: number;
-  readonly daysInPast: number;
-  readonly numberOfFailures: number;
-};
+const setting = (from: number, to: number, label: string, description: string) =>
+  z.int().min(from).max(to).meta({ label, description });
 
-export const settingRanges: Readonly<Record<keyof WebhookSettings, { from: number; to: number }>> = {
-  notificationAttempts: { from: 1, to: 5 },
-  notificationTimeOutInSeconds: { from: 1, to: 60 },
-  notificationElapsedTimeInSeconds: { from: 0, to: 86_400 },
-  daysInPast: { from: 1, to: 365 },
-  numberOfFailures: { from: 1, to: 10_000 },
-};
+/** Fields, answers and the stored value follow from it. */
+export const settingsSchema = z.strictObject({
+  notificationAttempts: setting(1, 5, 'Attempts per delivery', 'Attempts before a delivery has failed.'),
+  notificationTimeOutInSeconds: setting(
+    1,
+    60,
+    'Timeout of an attempt, in seconds',
+    'Seconds a receiver has to answer.',
+  ),
+  notificationElapsedTimeInSeconds: setting(
+    0,
+    86_400,
+    'Wait between two attempts, in seconds',
+    'Seconds between two attempts.',
+  ),
+  daysInPast: setting(1, 365, 'Failure window, in days', 'Days over which failures are counted.'),
+  numberOfFailures: setting(
+    1,
+    10_000,
+    'Failures that deactivate a webhook',
+    'Failed deliveries in those days that deactivate a webhook.',
+  ),
+});
+
+export type WebhookSettings = Readonly<z.infer<typeof settingsSchema>>;
 
 export const webhookSettings: Cell<WebhookSettings> = {
   name: 'webhookSettings',

@@ -3,7 +3,7 @@
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
 import type { AnswerOf } from '../rest/answer.ts';
-import { defaultTo, definedOnly, integer, jsonText, labelled, required, text } from '../rest/fields.ts';
+import { defaultTo, definedOnly, integerFields, jsonText, labelled, required, text } from '../rest/fields.ts';
 import {
   type Operation,
   type OperationCall,
@@ -30,7 +30,7 @@ import { showWebhooks } from './pages/webhooks.ts';
 import { deliveriesLink, pingStep, webhookLink } from './pages/notices.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
-import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
+import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
 import { servicePaths } from './pages/suggestions.ts';
 import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
 import {
@@ -200,32 +200,7 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
   });
 }
 
-const settingField = (name: keyof WebhookSettings, label: string, description: string) =>
-  labelled(label, integer(description, settingRanges[name].from, settingRanges[name].to));
-
-const settingFields = {
-  notificationAttempts: settingField(
-    'notificationAttempts',
-    'Attempts per delivery',
-    'Attempts to deliver an event before the delivery has failed.',
-  ),
-  notificationTimeOutInSeconds: settingField(
-    'notificationTimeOutInSeconds',
-    'Timeout of an attempt, in seconds',
-    'Seconds a receiver has to answer.',
-  ),
-  notificationElapsedTimeInSeconds: settingField(
-    'notificationElapsedTimeInSeconds',
-    'Wait between two attempts, in seconds',
-    'Seconds between two attempts.',
-  ),
-  daysInPast: settingField('daysInPast', 'Failure window, in days', 'Days over which failures are counted.'),
-  numberOfFailures: settingField(
-    'numberOfFailures',
-    'Failures that deactivate a webhook',
-    'Failed deliveries within those days that deactivate a webhook.',
-  ),
-};
+const settingFields = integerFields(settingsSchema.shape);
 
 function settingsResource(store: ReadableStore): Resource {
   return resource({

@@ -12,7 +12,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
   const open = useBrowser();
 
   it('leads to a finished upgrade in the browser', async () => {
-    const labels = [...steps.matchAll(/\*\*(.+?)\*\*/g)].map(([, label]) => label);
+    const labels = [...steps.matchAll(/\*\*(.+?)\*\*/gs)].map(([, label]) => label?.replace(/\s+/g, ' '));
     expect(labels).toEqual([
       'Choose',
       'License file',

@@ -1,5 +1,6 @@
 // Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
-import { describe, expect, it } from 'vitest';
+import { Client } from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { isUnavailable } from '../../src/lib/errors.ts';
 import { tables } from '../../src/app/tables.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -182,6 +183,20 @@ describe('migrations of PostgreSQL', () => {
     const store = await database.open();
     expect([...store.all(rows)]).toEqual([]);
   });
+});
+
+it('prepares no statement for a search, because there are thousands of them', async () => {
+  const database = await createTestDatabase();
+  const store = await database.open();
+  const names: unknown[] = [];
+  const spy = vi.spyOn(Client.prototype, 'query');
+  onTestFinished(() => spy.mockRestore());
+  await store.deliveries.page({ webhookId: 'a', states: ['failed', 'missed'] }, 0, 10);
+  await store.deliveries.find('a');
+  for (const [config] of spy.mock.calls)
+    if (JSON.stringify(config).includes('from deliveries d')) names.push((config as { name?: string }).name);
+  expect(names.filter((name) => name === undefined)).toHaveLength(2);
+  expect(names.filter((name) => name !== undefined)).toHaveLength(1);
 });
 
 describe('an update that PostgreSQL rejects', () => {

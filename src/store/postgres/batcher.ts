@@ -41,7 +41,7 @@ export class Batcher<I, O> {
     this.#isRunning = true;
     try {
       while (this.#waiting.length > 0) {
-        await this.#options.waitForMore?.();
+        if (this.#options.waitForMore) await this.#options.waitForMore();
         await this.#runBatch(this.#nextBatch());
       }
     } catch (error) {

@@ -31,21 +31,15 @@ const changedRows = `select c.version, c.pruned_to, c.oldest_writer, s.kind, s.k
   from clock c left join state s on s.version > $1`;
 
 export class Replica {
+  readonly #options: ReplicaOptions;
   seen = -1;
-  readonly #database: Pick<Database, 'noteSchema'>;
-  readonly #copy: Copy;
   readonly #tables: ReadonlyMap<string, Table<never>>;
-  readonly #secrets: Secrets;
-  readonly #onChange: () => void;
   /** Rows with secrets that the current key does not encrypt, by table and key. */
   readonly #outdated = new Map<string, { readonly table: Table<never>; readonly key: string }>();
 
-  constructor({ database, copy, tables, secrets, onChange }: ReplicaOptions) {
-    this.#database = database;
-    this.#copy = copy;
-    this.#tables = new Map(tables.map((table) => [table.name, table]));
-    this.#secrets = secrets;
-    this.#onChange = onChange;
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.#tables = new Map(options.tables.map((table) => [table.name, table]));
   }
 
   /** Reads the changes since `seen`. Returns whether there were any. */
@@ -53,7 +47,7 @@ export class Replica {
     const { rows } = await query<Clock & StateRow>(client, changedRows, [this.seen]);
     const clock = rows[0];
     if (!clock) throw new Error('The table clock of the database is empty.');
-    this.#database.noteSchema(clock.oldest_writer);
+    this.#options.database.noteSchema(clock.oldest_writer);
     if (clock.version === this.seen) return false;
     const isReloaded = this.seen >= 0 && (this.seen < clock.pruned_to || clock.version < this.seen);
     const { rows: changed } = isReloaded
@@ -61,10 +55,10 @@ export class Replica {
       : { rows };
     // Without decoding all rows first, a row that cannot be read would leave the copy between two versions.
     const changes = this.#decode(changed);
-    if (isReloaded) this.#copy.clear();
-    this.#copy.apply(changes);
+    if (isReloaded) this.#options.copy.clear();
+    this.#options.copy.apply(changes);
     this.seen = changed[0]?.version ?? clock.version;
-    this.#onChange();
+    this.#options.onChange();
     return true;
   }
 
@@ -79,13 +73,16 @@ export class Replica {
     if (!table.secretFields) return JSON.stringify(row);
     const document = { ...(row as Record<string, unknown>) };
     for (const field of table.secretFields)
-      document[field] = this.#secrets.seal(JSON.stringify(document[field]), contextOf(table, key, field));
+      document[field] = this.#options.secrets.seal(
+        JSON.stringify(document[field]),
+        contextOf(table, key, field),
+      );
     return JSON.stringify(document);
   }
 
   /** Applies an update of this process, which is committed as this version. */
   applyOwn(changes: StateChanges, version: number): void {
-    this.#copy.apply(changes);
+    this.#options.copy.apply(changes);
     for (const [table, rows] of changes.tables)
       for (const key of rows.keys()) this.#outdated.delete(`${table.name} ${key}`);
     this.seen = version;
@@ -113,7 +110,7 @@ export class Replica {
   #openSecrets(table: Table<never>, key: string, document: Record<string, unknown>): unknown {
     let isCurrent = true;
     for (const field of table.secretFields ?? []) {
-      const opened = this.#secrets.open(document[field] as string, contextOf(table, key, field));
+      const opened = this.#options.secrets.open(document[field] as string, contextOf(table, key, field));
       document[field] = JSON.parse(opened.text);
       isCurrent &&= opened.isCurrent;
     }

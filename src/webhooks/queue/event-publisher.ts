@@ -27,14 +27,11 @@ export type PublishLimits = {
 };
 
 export class EventPublisher {
-  readonly #store: Store;
-  readonly #runtime: Runtime;
-  readonly #limits: PublishLimits;
+  readonly #options: EventPublisherOptions;
 
-  constructor({ store, runtime, tasks, limits }: EventPublisherOptions) {
-    this.#store = store;
-    this.#runtime = runtime;
-    this.#limits = limits;
+  constructor(options: EventPublisherOptions) {
+    this.#options = options;
+    const { store, runtime, tasks } = options;
     const forget = (stopping: AbortSignal) => store.deliveries.forgetEvents(runtime.now(), stopping);
     // Processes may have been stopped for longer than the interval.
     tasks.start('sweep of remembered event ids', forget);
@@ -49,21 +46,21 @@ export class EventPublisher {
   /** For changes that a caller asks for. Without a limit, a caller could fill the memory with changes. */
   publishChange(transaction: Transaction, draft: EventDraft, at: number): void {
     const added = this.#enqueue(transaction, draft, at);
-    const most = reserve * this.#limits.pending;
-    if (added > 0 && this.#store.deliveries.pending().count >= most)
+    const most = reserve * this.#options.limits.pending;
+    if (added > 0 && this.#options.store.deliveries.pending().count >= most)
       throw tooManyPending(`the catalog cannot change while ${most} are pending`);
   }
 
   /** Returns how many pending deliveries it adds. */
   #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
-    const { newId } = this.#runtime;
+    const { newId } = this.#options.runtime;
     const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, draft.about);
     if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
     return countPending(deliveries);
   }
 
   async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
-    const { now, newId } = this.#runtime;
+    const { now, newId } = this.#options.runtime;
     const at = now();
     const eventId = givenId ?? newId();
     const event = eventOf(draft, eventId, at);
@@ -76,19 +73,19 @@ export class EventPublisher {
     };
     const remember = givenId === undefined ? undefined : { eventId, at };
     try {
-      return { eventId, deliveries: await this.#store.deliveries.publish(rule, remember) };
+      return { eventId, deliveries: await this.#options.store.deliveries.publish(rule, remember) };
     } catch (error) {
       // A repeated event gets the first answer, also while new events are refused.
       const isRefused = remember !== undefined && error === refusal;
-      const earlier = isRefused ? await this.#store.deliveries.findEvent(eventId, at) : undefined;
+      const earlier = isRefused ? await this.#options.store.deliveries.findEvent(eventId, at) : undefined;
       if (!earlier) throw error;
       return { eventId, deliveries: earlier.deliveries };
     }
   }
 
   #refusalOf(addedBytes: number): ServiceError | undefined {
-    const { pending, pendingBytes } = this.#limits;
-    const { count, bytes } = this.#store.deliveries.pending();
+    const { pending, pendingBytes } = this.#options.limits;
+    const { count, bytes } = this.#options.store.deliveries.pending();
     if (count >= pending) return tooManyPending(`WEBHOOK_MAX_PENDING allows ${pending}`);
     if (addedBytes > pendingBytes) {
       const message = `is too large for all subscribed webhooks together: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
@@ -102,7 +99,9 @@ export class EventPublisher {
   }
 
   async remembers(eventId: string): Promise<boolean> {
-    return (await this.#store.deliveries.findEvent(eventId, this.#runtime.now())) !== undefined;
+    return (
+      (await this.#options.store.deliveries.findEvent(eventId, this.#options.runtime.now())) !== undefined
+    );
   }
 }
 

@@ -50,21 +50,19 @@ export type LockOptions = {
 };
 
 export class UpgradeLock {
-  readonly #runtime: LockOptions['runtime'];
-  readonly #hasEnded: LockOptions['hasEnded'];
+  readonly #options: LockOptions;
   readonly #held = new Map<string, Lease>();
 
-  constructor({ runtime, hasEnded }: LockOptions) {
-    this.#runtime = runtime;
-    this.#hasEnded = hasEnded;
+  constructor(options: LockOptions) {
+    this.#options = options;
   }
 
   async acquire(cluster: Cluster, context: StepContext): Promise<void> {
     const { jobId, fence, signal } = context;
     const holder = `${jobId}/${fence}`;
     let watched: { lease: Lease; since: number } | undefined;
-    for (; ; await this.#runtime.sleep(pollIntervalMs, signal)) {
-      const at = this.#runtime.now();
+    for (; ; await this.#options.runtime.sleep(pollIntervalMs, signal)) {
+      const at = this.#options.runtime.now();
       const lease = await findLease(cluster);
       const isOurs = lease?.holder === holder;
       const held = this.#held.get(jobId);
@@ -95,7 +93,7 @@ export class UpgradeLock {
   async renew(cluster: Cluster, context: StepContext): Promise<void> {
     const { jobId, fence } = context;
     const held = this.#held.get(jobId);
-    const at = this.#runtime.now();
+    const at = this.#options.runtime.now();
     if (held?.holder !== `${jobId}/${fence}`) return this.acquire(cluster, context);
     if (at - held.renewedAt < renewMs) return;
     const renewed = await writeLease(cluster, { ...held, renewedAt: at });
@@ -118,8 +116,8 @@ export class UpgradeLock {
   async findConflict(cluster: Cluster): Promise<string | undefined> {
     const lease = await findLease(cluster);
     const holder = lease && parseHolder(lease);
-    if (!holder || (await this.#hasEnded(holder.jobId))) return undefined;
-    const expiresInMs = lease.renewedAt + lease.seconds * 1000 - this.#runtime.now();
+    if (!holder || (await this.#options.hasEnded(holder.jobId))) return undefined;
+    const expiresInMs = lease.renewedAt + lease.seconds * 1000 - this.#options.runtime.now();
     return expiresInMs <= 0
       ? undefined
       : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;
@@ -133,7 +131,7 @@ export class UpgradeLock {
   async #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): Promise<boolean> {
     const holder = parseHolder(lease);
     if (holder === undefined || at - lease.renewedAt > abandonedMs) return true;
-    return holder.jobId === jobId ? holder.fence < fence : this.#hasEnded(holder.jobId);
+    return holder.jobId === jobId ? holder.fence < fence : this.#options.hasEnded(holder.jobId);
   }
 }
 

@@ -108,10 +108,7 @@ export type ClaimsOptions = {
 };
 
 export class Claims {
-  readonly #database: Database;
-  readonly #self: string;
-  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
-  readonly #pauseMs: number;
+  readonly #options: ClaimsOptions;
   readonly #numbers = new WeakMap<Delivery, number>();
   readonly #held = new Set<number>();
   /** Webhooks that may have free deliveries, in the order of their turns. */
@@ -125,11 +122,8 @@ export class Claims {
   #pausedUntil = 0;
   readonly #mutex = createMutex();
 
-  constructor({ database, self, runtime, pace }: ClaimsOptions) {
-    this.#database = database;
-    this.#self = self;
-    this.#runtime = runtime;
-    this.#pauseMs = pace.claimPauseMs;
+  constructor(options: ClaimsOptions) {
+    this.#options = options;
   }
 
   /**
@@ -148,13 +142,14 @@ export class Claims {
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     if (request.most <= 0) return { deliveries: [], nextAt: undefined };
-    this.#database.requireWritable();
+    this.#options.database.requireWritable();
     return this.#mutex(async () => {
-      const pause = this.#pausedUntil - this.#runtime.now();
-      if (pause > 0) await this.#runtime.sleep(pause);
-      const claimed = await this.#database.use((client) => this.#claim(client, request));
+      const pause = this.#pausedUntil - this.#options.runtime.now();
+      if (pause > 0) await this.#options.runtime.sleep(pause);
+      const claimed = await this.#options.database.use((client) => this.#claim(client, request));
       const { length } = claimed.deliveries;
-      if (length > 0 && length < request.most / 2) this.#pausedUntil = this.#runtime.now() + this.#pauseMs;
+      if (length > 0 && length < request.most / 2)
+        this.#pausedUntil = this.#options.runtime.now() + this.#options.pace.claimPauseMs;
       return claimed;
     });
   }
@@ -165,7 +160,7 @@ export class Claims {
       return claim === undefined ? [] : [{ id: delivery.id, claim }];
     });
     if (held.length === 0) return;
-    await this.#database.write(
+    await this.#options.database.write(
       `update deliveries d set claimed_by = null, claim = null from unnest($1::text[], $2::bigint[]) v(id, claim)
        where d.id = v.id and d.claim = v.claim`,
       [held.map(({ id }) => id), held.map(({ claim }) => claim)],
@@ -178,7 +173,7 @@ export class Claims {
     const { at, retryWaitMs } = request;
     const [{ rows: waiting }, { rows: others }] = await Promise.all([
       query<Waiting>(client, selectWaiting),
-      query<{ webhook_id: string; count: number }>(client, countOthers, [this.#self]),
+      query<{ webhook_id: string; count: number }>(client, countOthers, [this.#options.self]),
     ]);
     const dueTimes = firstDueTimes(waiting, retryWaitMs);
     this.#updateTurns([...dueTimes.keys()]);
@@ -216,7 +211,7 @@ export class Claims {
       client,
       `update deliveries set claimed_by = null, claim = null
        where claimed_by = $1 and not claim = any($2::bigint[])`,
-      [this.#self, [...this.#held]],
+      [this.#options.self, [...this.#held]],
     );
     this.#isUncertain = false;
   }
@@ -249,7 +244,7 @@ export class Claims {
       due.map(({ until }) => until),
       Math.ceil(most / new Set(due.map(({ webhookId }) => webhookId)).size),
       most,
-      this.#self,
+      this.#options.self,
     ]);
     return inTurns(rows, due);
   }

@@ -1,8 +1,10 @@
 // Builds the server into dist. With --if-changed, as `npm start` calls it, only if something has changed since the
 // last build.
-import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
 
 const entries = { main: 'src/main.ts', package: 'src/package.ts', cli: 'src/cli.ts' };
 
@@ -21,25 +23,28 @@ function changedAt(path) {
   return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => changedAt(join(path, name))));
 }
 
-export function isBuildCurrent(root) {
-  const builtAt = statSync(join(root, mark), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (!existsSync(join(root, 'dist/main.js'))) return false;
-  return inputs.every((input) => changedAt(join(root, input)) < builtAt);
+export function isBuildCurrent(checkout) {
+  const builtAt = statSync(join(checkout, mark), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (!existsSync(join(checkout, 'dist/main.js'))) return false;
+  return inputs.every((input) => changedAt(join(checkout, input)) < builtAt);
 }
 
 async function build() {
   const startedAt = new Date();
   const { bundle } = await import('./bundle.js');
   const { writeDeclarations } = await import('./declarations.js');
-  // The names of the files in a bundle depend on their contents.
-  rmSync('dist', { recursive: true, force: true });
-  await bundle(entries, 'dist');
-  writeDeclarations('dist');
-  writeFileSync(mark, '');
-  utimesSync(mark, startedAt, startedAt);
+  // A build that fails leaves the one before, and processes that start meanwhile find all their files.
+  const folder = join(root, 'dist.new');
+  rmSync(folder, { recursive: true, force: true });
+  await bundle(entries, folder);
+  writeDeclarations(folder);
+  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  renameSync(folder, join(root, 'dist'));
+  writeFileSync(join(root, mark), '');
+  utimesSync(join(root, mark), startedAt, startedAt);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const isWanted = process.argv[2] !== '--if-changed' || !isBuildCurrent(process.cwd());
+  const isWanted = process.argv[2] !== '--if-changed' || !isBuildCurrent(root);
   if (isWanted) await build();
 }

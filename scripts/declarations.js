@@ -17,8 +17,9 @@ export function writeDeclarations(folder) {
     });
     for (const { messageText } of diagnostics ?? [])
       throw new Error(`${file}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`);
-    // The compiler replaces the endings of imports in code, but not in declarations.
+    // The compiler replaces the endings of imports in code, but not in declarations, and keeps imports for their effects.
     const text = outputText
+      .replaceAll(/^import '[^']+';\n/gm, '')
       .replaceAll(/from '(\.[^']+)\.ts'/g, "from '$1.js'")
       .replaceAll(/from "(\.[^"]+)\.ts"/g, 'from "$1.js"');
     const target = join(folder, `${file}.d.ts`);

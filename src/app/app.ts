@@ -82,11 +82,17 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   });
 
   const patientUntil = runtime.now() + config.storePatienceMs;
-  const whileStarting = <T>(work: () => Promise<T>) =>
-    retryWithin(work, runtime, {
-      ms: patientUntil - runtime.now(),
-      onRetry: (error) => options.logger.warn({ err: error }, 'the start waits for the database'),
-    });
+  /** A start that fails leaves nothing open. */
+  const whileStarting = async <T>(work: () => Promise<T>) => {
+    const onRetry = (error: unknown) =>
+      options.logger.warn({ err: error }, 'the start waits for the database');
+    try {
+      return await retryWithin(work, runtime, { ms: patientUntil - runtime.now(), onRetry });
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+  };
   await whileStarting(loading(catalog, options));
 
   const admin = adminResource(options, services, urls);

@@ -83,6 +83,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     adminHash: () => early ?? hashAdminPassword(),
     leaseMs: options.leaseMs,
     builtFiles,
+  }).catch(async (error: unknown) => {
+    await httpClient.close();
+    throw error;
   });
   let adminToken = '';
   try {

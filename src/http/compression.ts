@@ -18,8 +18,9 @@ const maxCopiedBytes = 64 * 1024;
 /** Sends the text of a single answer. */
 export function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
   if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
-  void reply.headers(compressedHeaders);
-  gzip(text, (error, bytes) => void reply.send(error ?? bytes));
+  gzip(text, (error, bytes) => {
+    void (error === null ? reply.headers(compressedHeaders).send(bytes) : reply.send(text));
+  });
   return reply;
 }
 
@@ -32,17 +33,19 @@ export class SharedAnswers {
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
     if (key !== undefined && bytes > minBytes) {
       if (acceptsGzip(reply)) {
-        void reply.headers(compressedHeaders);
-        const send = (payload: unknown) => void reply.send(payload);
-        this.#compress(parts, key).then(send, send);
+        this.#compress(parts, key).then(
+          (compressed) => void reply.headers(compressedHeaders).send(compressed),
+          () => {
+            this.#compressed.delete(key);
+            sendPlain(reply, parts, bytes);
+          },
+        );
         return reply;
       }
       // A cache must not send this answer to every client.
       void reply.header('vary', compressedHeaders.vary);
     }
-    return reply
-      .header('content-length', bytes)
-      .send(bytes <= maxCopiedBytes ? Buffer.concat(parts) : Readable.from(parts));
+    return sendPlain(reply, parts, bytes);
   }
 
   #compress(parts: readonly Buffer[], key: Buffer): Promise<Buffer> {
@@ -50,6 +53,12 @@ export class SharedAnswers {
     this.#compressed.set(key, compressed);
     return compressed;
   }
+}
+
+function sendPlain(reply: FastifyReply, parts: readonly Buffer[], bytes: number): FastifyReply {
+  return reply
+    .header('content-length', bytes)
+    .send(bytes <= maxCopiedBytes ? Buffer.concat(parts) : Readable.from(parts));
 }
 
 function acceptsGzip({ request: { headers } }: FastifyReply): boolean {

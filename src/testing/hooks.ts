@@ -9,7 +9,7 @@ import type { Runtime } from '../lib/runtime.ts';
 import { toFault, toFaultResponse } from '../soap/faults.ts';
 import { formatOf } from '../soap/plugin.ts';
 import type { ControlClock } from './clock.ts';
-import { BodyRecorder, type Journal, type OpenEntry, noMessage } from './journal.ts';
+import { type Journal, type OpenEntry, BodyRecorder, maxKeptBodyBytes, noMessage } from './journal.ts';
 import { ExchangeMask } from './mask.ts';
 import {
   type FailureRules,
@@ -128,7 +128,7 @@ function recordExchange(
     request: { headers: mask.headers(request.headers), body: '' },
     response: noMessage,
   });
-  const show = (bytes: Buffer) => mask.body(decompress(bytes).toString());
+  const show = (bytes: Buffer) => mask.body(decompress(bytes).subarray(0, maxKeptBodyBytes).toString());
   reply.raw.once('close', () => {
     const isSoap = route === catalogPath && request.method === 'POST';
     entry.request = { ...entry.request, body: show(sent.bytes()) };

@@ -15,7 +15,7 @@ type JournalFilter = {
 };
 
 export const noMessage: JournalMessage = { headers: {}, body: '' };
-const maxKeptBodyBytes = 64 * 1024;
+export const maxKeptBodyBytes = 64 * 1024;
 const maxEntries = 1000;
 const maxBytes = 32 * 1024 ** 2;
 /** What an entry takes besides its texts. */

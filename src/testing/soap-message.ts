@@ -1,5 +1,5 @@
 // What a SOAP message says: the operation of a request, and the reason of a fault.
-import { gunzipSync } from 'node:zlib';
+import { constants, gunzipSync } from 'node:zlib';
 import { decodeXml } from '../soap/xml/decode.ts';
 import { type XmlElement, readXml } from '../soap/xml/reader.ts';
 
@@ -18,14 +18,18 @@ export function faultReasonOf(body: Buffer): string | undefined {
   return root && (findElement(root, 'faultstring') ?? findElement(root, 'Text'))?.text;
 }
 
-/** Shows a compressed body as text too. */
+/** Shows a compressed body as text too, or its beginning: the journal keeps only the first bytes of a large one. */
 export function decompress(body: Buffer): Buffer {
   if (body[0] !== 0x1f || body[1] !== 0x8b) return body;
-  try {
-    return gunzipSync(body, { maxOutputLength: maxBytes });
-  } catch {
-    return body;
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: maxBytes };
+  for (let length = body.length; length > 0; length >>= 1) {
+    try {
+      return gunzipSync(body.subarray(0, length), options);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') return body;
+    }
   }
+  return body;
 }
 
 function readMessage(body: Buffer): XmlElement | undefined {

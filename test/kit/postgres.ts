@@ -74,7 +74,7 @@ export async function createDatabase() {
   async function readRemovals(): Promise<string> {
     const tables = await ask<{ name: string }>(
       `SELECT table_name AS name FROM information_schema.tables
-       WHERE table_schema = '${name}' AND table_name NOT IN ('schema_migrations', 'clock')`,
+       WHERE table_schema = '${name}' AND table_name NOT IN ('steward_migrations', 'clock')`,
     );
     return tables.map((table) => `DELETE FROM ${name}.${table.name}`).join(';');
   }

@@ -135,7 +135,7 @@ describe('migrations of PostgreSQL', () => {
       ),
     );
     for (const store of stores) await expect.poll(() => store.read(cell), soon).toEqual({ n: 3 });
-    const applied = await database.ask('select number from schema_migrations order by number');
+    const applied = await database.ask('select number from steward_migrations order by number');
     expect(applied.map(({ number }) => Number(number))).toEqual(migrations.map((_, index) => index + 1));
   });
 

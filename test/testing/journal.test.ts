@@ -170,3 +170,12 @@ it('holds 1,000 requests and 32 MiB', () => {
   for (let number = 0; number < 600; number += 1) journal.complete(journal.add(entry('x'.repeat(64 * 1024))));
   expect(journal.page({}, 0, 1).total).toBeLessThan(260);
 });
+
+it('shows the beginning of a compressed answer as text', async () => {
+  const { status } = await send('/admin/openapi.json', { headers: { 'accept-encoding': 'gzip' } });
+  expect(status).toBe(200);
+  const { response } = await newest();
+  expect(response.headers['content-encoding']).toBe('gzip');
+  expect(response.body).toMatch(/^\{"openapi":"3\.1/);
+  expect(response.body).toHaveLength(64 * 1024);
+});

@@ -29,14 +29,14 @@ export async function migrate(database: Database, migrations: readonly string[])
     await query(client, `select pg_advisory_xact_lock(${lockName})`);
     await refuseEarlierBuild(client);
     await client.query(
-      'create table if not exists schema_migrations (number bigint primary key, applied_at timestamptz not null default now())',
+      'create table if not exists steward_migrations (number bigint primary key, applied_at timestamptz not null default now())',
     );
     const applied = await findApplied(client);
     if (applied > migrations.length) await requireKnown(client, migrations.length);
     for (const [index, sql] of migrations.entries()) {
       if (index < applied) continue;
       await client.query(sql);
-      await query(client, 'insert into schema_migrations (number) values ($1)', [index + 1]);
+      await query(client, 'insert into steward_migrations (number) values ($1)', [index + 1]);
       if (sql.startsWith(contractMark))
         await query(client, 'update clock set oldest_writer = $1, version = version + 1', [index + 1]);
     }
@@ -56,7 +56,7 @@ async function requireKnown(client: Client, known: number): Promise<void> {
 
 /** Builds before 0.2.0 had other tables, and recorded their migrations in `migrations`. */
 async function refuseEarlierBuild(client: Client): Promise<void> {
-  if ((await hasTable(client, 'schema_migrations')) || !(await hasTable(client, 'clock'))) return;
+  if ((await hasTable(client, 'steward_migrations')) || !(await hasTable(client, 'clock'))) return;
   throw new Error(
     'The database was created by a build before 0.2.0, which this version cannot read. Use an empty database or another schema.',
   );
@@ -73,10 +73,10 @@ async function hasTable(client: Client, name: string): Promise<boolean> {
 
 /** The number of the newest applied migration; 0 if there is none. */
 async function findApplied(client: Client): Promise<number> {
-  if (!(await hasTable(client, 'schema_migrations'))) return 0;
+  if (!(await hasTable(client, 'steward_migrations'))) return 0;
   const { rows } = await query<{ number: number | null }>(
     client,
-    'select max(number) as number from schema_migrations',
+    'select max(number) as number from steward_migrations',
   );
   return rows[0]?.number ?? 0;
 }

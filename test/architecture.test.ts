@@ -9,9 +9,7 @@ const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf
 
 const levelOf = (name: string) => layers.indexOf(layerOf(name));
 
-/** The audit trail is no feature here: every operation writes to it. */
-const isOfFeature = (name: string) =>
-  ['features', 'edges'].includes(layerOf(name)) && folderOf(name) !== 'audit';
+const isOfFeature = (name: string) => ['features', 'edges'].includes(layerOf(name));
 
 function importsOf(name: string): string[] {
   const found = textOf(name).matchAll(/^(?:import|export)\s[^;]*?from '([^']+)';|import\('([^']+)'\)/gms);

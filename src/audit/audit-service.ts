@@ -8,8 +8,8 @@ import type { Runtime } from '../lib/runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../lib/tasks.ts';
-import { changesOf } from './change.ts';
-import { type AuditEntry, mergeKeyOf, mergeWithinMs } from './entry.ts';
+import { changesOf } from '../store/audit-change.ts';
+import { type AuditEntry, mergeKeyOf, mergeWithinMs } from '../store/audit-entry.ts';
 
 const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;

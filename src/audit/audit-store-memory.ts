@@ -1,6 +1,12 @@
 // The audit trail in memory: a limited number of entries. The user with the most entries loses the oldest one
 // first, so no user can push out the entries of others. Entries without a user are grouped by their operation.
-import { type AuditEntry, type AuditFilter, matchesAuditFilter, mergeKeyOf, mergeWithinMs } from './entry.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  matchesAuditFilter,
+  mergeKeyOf,
+  mergeWithinMs,
+} from '../store/audit-entry.ts';
 import { freeze } from '../store/changes.ts';
 import type { AuditStore, AuditWrites } from './audit-store.ts';
 import { done, runNow } from '../store/memory/run.ts';

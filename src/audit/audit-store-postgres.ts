@@ -1,5 +1,11 @@
 // The audit trail in PostgreSQL. A success is inserted by the statement or transaction that makes the change.
-import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs, maxCountedEntries } from './entry.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  mergeKeyOf,
+  mergeWithinMs,
+  maxCountedEntries,
+} from '../store/audit-entry.ts';
 import { groupBy } from '../lib/collections.ts';
 import type { AuditStore } from './audit-store.ts';
 import { Batcher } from '../store/postgres/batcher.ts';

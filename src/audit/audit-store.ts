@@ -1,5 +1,5 @@
 // The port of the audit trail. `Transaction.audit` records an entry together with the change that it describes.
-import type { AuditEntry, AuditFilter } from './entry.ts';
+import type { AuditEntry, AuditFilter } from '../store/audit-entry.ts';
 
 export type AuditStore = {
   /** Newest first, and how many match, at most `maxCounted`. */

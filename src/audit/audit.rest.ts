@@ -8,7 +8,7 @@ import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
 import type { TitleOf } from './pages/titles.ts';
-import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from './entry.ts';
+import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from '../store/audit-entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 

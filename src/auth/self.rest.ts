@@ -1,6 +1,6 @@
 // REST resource of the caller's own account: `security/self`, with the sessions and the password.
 import * as z from 'zod';
-import { compareFields } from '../audit/change.ts';
+import { compareFields } from '../store/audit-change.ts';
 import { roles } from '../lib/caller.ts';
 import { type ServiceError, invalidField } from '../lib/errors.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';

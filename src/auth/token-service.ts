@@ -1,5 +1,5 @@
 // Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Caller, Credentials, Identify, Identity } from '../lib/caller.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';

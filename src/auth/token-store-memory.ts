@@ -1,5 +1,5 @@
 // Tokens and sign-ins in memory.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Token } from './token.ts';
 import { freeze } from '../store/changes.ts';
 import type { TokenStore, TokenWrites } from './token-store.ts';

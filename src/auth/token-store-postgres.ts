@@ -1,6 +1,6 @@
 // Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second,
 // not for every request.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Token } from './token.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { freeze } from '../store/changes.ts';

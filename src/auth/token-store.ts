@@ -1,5 +1,5 @@
 // The port of tokens and sign-ins.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Token } from './token.ts';
 
 export type TokenStore = {

@@ -1,6 +1,6 @@
 // REST resources of users: `security` and `security/users`.
 import * as z from 'zod';
-import { compareFields } from '../audit/change.ts';
+import { compareFields } from '../store/audit-change.ts';
 import { roles } from '../lib/caller.ts';
 import { formatCount } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';

@@ -1,5 +1,5 @@
 // A button that calls an operation: a form with hidden fields. With a confirmation where something is lost.
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../lib/html.ts';
 
 export type PageAction = {
   readonly action: string;

@@ -4,7 +4,7 @@ import type { Problem } from '../lib/errors.ts';
 import type { Operation } from '../rest/resource.ts';
 import { type Field, type PickOption, boxName, carriedPrefix, picksOf } from '../rest/fields.ts';
 import type { Layout } from './layout.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../lib/html.ts';
 import { capitalise, labelOf } from './labels.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };

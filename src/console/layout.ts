@@ -2,7 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { type PageAction, actionButton } from './action.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../lib/html.ts';
 
 const securityHeaders = {
   'content-type': 'text/html; charset=utf-8',

@@ -5,7 +5,7 @@ import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton } from './action.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { type Layout, type PageLink, renderPage } from './layout.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';

@@ -14,7 +14,7 @@ import { postCommand } from './curl.ts';
 import type { PageAction } from './action.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
-import type { Html } from './html.ts';
+import type { Html } from '../lib/html.ts';
 import { type Layout, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';

@@ -1,7 +1,7 @@
 // Tables, pagers and lists of facts for pages. The first cell of a row is its heading; on a narrow page each row
 // becomes a block.
 import { formatNumber } from '../lib/format.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../lib/html.ts';
 
 export type Row = readonly (Html | string)[];
 

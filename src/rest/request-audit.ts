@@ -1,6 +1,5 @@
 // The audit trail of one request that calls an operation: who acts, on what, and the entry that records it.
-import type { AuditService } from '../audit/audit-service.ts';
-import type { Actor, AuditEntry } from '../audit/entry.ts';
+import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Access, Caller, Identity } from '../lib/caller.ts';
 import type { ServiceError } from '../lib/errors.ts';
 import type { ErrorResponse } from '../http/errors.ts';
@@ -18,9 +17,20 @@ type AuditedRequest = {
   readonly subject: { readonly found: unknown } | undefined;
 };
 
+/** The audit trail, as requests write to it. */
+export type AuditTrail = {
+  newId: () => string;
+  /** Completes an entry. */
+  createEntry: (facts: Pick<AuditEntry, 'operation'> & Partial<AuditEntry>) => AuditEntry;
+  /** Records the entry together with what the transaction has changed so far. */
+  recordWithin: (transaction: Transaction, entry: AuditEntry) => void;
+  /** Stores an entry that describes no change. The result is the id of the entry that stands for it. */
+  record: (entry: AuditEntry) => Promise<string>;
+};
+
 export class RequestAudit {
   readonly #store: Pick<Store, 'update'>;
-  readonly #service: AuditService;
+  readonly #service: AuditTrail;
   readonly #request: AuditedRequest;
   readonly #operation: string;
   /**
@@ -34,7 +44,7 @@ export class RequestAudit {
   #hasRecorded = false;
 
   constructor(
-    { store, auditService }: { store: Pick<Store, 'update'>; auditService: AuditService },
+    { store, auditService }: { store: Pick<Store, 'update'>; auditService: AuditTrail },
     request: AuditedRequest,
     operation: string,
   ) {

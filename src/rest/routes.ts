@@ -4,26 +4,42 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { AuditService } from '../audit/audit-service.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { hasWaitedForBody } from '../http/body-limits.ts';
 import { credentialsOf, identifySession } from '../http/credentials.ts';
 import { noteError } from '../http/request-log.ts';
-import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
+import {
+  type ErrorResponse,
+  asServiceError,
+  notFound,
+  toErrorResponse,
+  unsupportedMediaType,
+} from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { sendCsv } from './csv.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
-import type { HtmlResponder } from '../console/responder.ts';
 import type { MultipartReader } from './multipart.ts';
 import { pathTemplate } from './path-template.ts';
-import { RequestAudit } from './request-audit.ts';
+import { type AuditTrail, RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, guessFormat } from './request.ts';
 import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { readFormat, sendAnswer } from './response.ts';
+
+/** Answers with pages. */
+type PageResponder = {
+  sendForm: (rest: RestRequest, reply: FastifyReply) => Promise<FastifyReply>;
+  sendOutcome: (rest: RestRequest, reply: FastifyReply, outcome: Outcome) => Promise<FastifyReply>;
+  sendError: (
+    rest: RestRequest | null,
+    reply: FastifyReply,
+    response: ErrorResponse,
+    facts: { identity: Identity | undefined; problems: readonly Problem[] },
+  ) => FastifyReply | Promise<FastifyReply>;
+};
 
 type RestOptions = {
   readonly prefix: string;
@@ -31,13 +47,13 @@ type RestOptions = {
   /** Precedes the paths of operations in the audit trail. */
   readonly auditPrefix: string;
   readonly store: Pick<Store, 'update'>;
-  readonly auditService: AuditService;
+  readonly auditService: AuditTrail;
   readonly authenticator: Authenticator;
   readonly retryAfterRefresh: RetryAfterRefresh;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
   readonly multipart: MultipartReader;
   /** Undefined: the tree has no pages. */
-  readonly responder: HtmlResponder | undefined;
+  readonly responder: PageResponder | undefined;
   readonly errorStatus200: boolean;
 };
 

@@ -1,5 +1,5 @@
 // Masks secrets in what the journal keeps: passwords, tokens, cookies, keys and the values of custom headers.
-import { escapeHtml } from '../console/html.ts';
+import { escapeHtml } from '../lib/html.ts';
 import type { JournalMessage } from './control-client.ts';
 
 const mask = '***';

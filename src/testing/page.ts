@@ -4,7 +4,7 @@ import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
 import { currentMode } from '../mode/mode.ts';
-import { html, type Html } from '../console/html.ts';
+import { html, type Html } from '../lib/html.ts';
 import { renderPage } from '../console/layout.ts';
 import { type Row, renderTable } from '../console/table.ts';
 import type { Store } from '../store/store.ts';

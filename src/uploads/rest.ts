@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
-import { compareFields } from '../audit/change.ts';
+import { compareFields } from '../store/audit-change.ts';
 import { type AuditFields } from '../lib/audit-fields.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';

@@ -1,5 +1,5 @@
 // Uploaded files in memory.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Upload } from './upload.ts';
 import { freeze } from '../store/changes.ts';
 import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';

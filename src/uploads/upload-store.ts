@@ -1,5 +1,5 @@
 // The port of uploaded files. `Transaction.uploads` deletes one.
-import type { AuditEntry } from '../audit/entry.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Upload } from './upload.ts';
 
 export type UploadStore = {

@@ -1,5 +1,5 @@
 // REST operations that repeat deliveries: one delivery, or all that match a filter.
-import { compareFields } from '../audit/change.ts';
+import { compareFields } from '../store/audit-change.ts';
 import { formatCount } from '../lib/format.ts';
 import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/resource.ts';

@@ -1,5 +1,5 @@
 // REST resource of one webhook, and its operations.
-import { compareFields } from '../audit/change.ts';
+import { compareFields } from '../store/audit-change.ts';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { choice, definedOnly, defaultTo, integer, labelled } from '../rest/fields.ts';
 import {

@@ -1,6 +1,6 @@
 // What the audit trail shows of a change: the fields that differ, secrets masked, long texts cut.
 import { expect, it } from 'vitest';
-import { type Change, changesOf, compareFields } from '../../src/audit/change.ts';
+import { type Change, changesOf, compareFields } from '../../src/store/audit-change.ts';
 import { type AuditFields, Secret, SecretUrl } from '../../src/lib/audit-fields.ts';
 import { users } from '../../src/auth/user.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';

@@ -1,5 +1,5 @@
 // Reads the audit trail of a test server.
-import type { AuditEntry } from '../../src/audit/entry.ts';
+import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import type { Server } from '../kit/server.ts';
 
 export async function entriesOf(

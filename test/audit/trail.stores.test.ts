@@ -1,6 +1,6 @@
 // The resource of the audit trail: pages, filters and the CSV file.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AuditEntry } from '../../src/audit/entry.ts';
+import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { auditEntry } from '../store/definitions.ts';
 

@@ -1,7 +1,7 @@
 // Contract of the filters of the audit trail: every store finds what `matchesFilter` accepts, newest first, page by
 // page.
 import { describe, expect, it } from 'vitest';
-import { type AuditFilter, auditOutcomes, matchesAuditFilter } from '../../src/audit/entry.ts';
+import { type AuditFilter, auditOutcomes, matchesAuditFilter } from '../../src/store/audit-entry.ts';
 import { backends } from './backends.ts';
 import { auditEntry } from './definitions.ts';
 

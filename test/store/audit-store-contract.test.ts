@@ -1,6 +1,6 @@
 // Contract of the audit trail; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, AuditFilter } from '../../src/audit/entry.ts';
+import type { AuditEntry, AuditFilter } from '../../src/store/audit-entry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { backends, openElsewhere, openMemory, openTwice } from './backends.ts';
 import { auditEntry, row, rows, token, tryToChange, upload } from './definitions.ts';

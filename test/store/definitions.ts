@@ -1,6 +1,6 @@
 // Defines the tables and cells of the suites, and sample records of every port.
 import { notAudited } from '../../src/lib/audit-fields.ts';
-import type { AuditEntry } from '../../src/audit/entry.ts';
+import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import type { Token } from '../../src/auth/token.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';

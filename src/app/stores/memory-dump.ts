@@ -1,5 +1,5 @@
 // The whole content of the memory store as JSON.
-import type { AuditEntry } from '../../audit/entry.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import type { TokenDump } from '../../auth/token-store-memory.ts';
 import type { JobDump } from '../../upgrades/jobs/job-store-memory.ts';
 import type { UploadDump } from '../../uploads/upload-store-memory.ts';

@@ -19,7 +19,7 @@
 // known data. If a newer version of the program has migrated the schema past what this one can write, the store
 // rejects all writes and is not ready.
 import { createHash } from 'node:crypto';
-import type { AuditEntry } from '../../audit/entry.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { createMutex, retryWithin } from '../../lib/async.ts';
 import type { Runtime } from '../../lib/runtime.ts';

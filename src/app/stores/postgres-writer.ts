@@ -12,7 +12,7 @@
 //
 // If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every
 // update runs alone, so that only the faulty one is rejected (batcher.ts).
-import type { AuditEntry } from '../../audit/entry.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import type { Mutex } from '../../lib/async.ts';
 import { readThrough } from '../../store/changes.ts';
 import {

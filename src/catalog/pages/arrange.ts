@@ -1,5 +1,5 @@
 // The order of a list of services, and the filter by type. Both are in the address, so that they need no script.
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Service } from '../catalog.ts';
 

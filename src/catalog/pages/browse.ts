@@ -1,7 +1,7 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';

@@ -2,7 +2,7 @@
 import { mayCall } from '../../lib/caller.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import { confirmedAction } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { formatCount } from '../../lib/format.ts';
 import { renderAgo } from '../../console/json.ts';
 import { renderFacts } from '../../console/table.ts';

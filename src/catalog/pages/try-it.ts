@@ -1,5 +1,5 @@
 // The "Try it" section: for each SOAP operation a request, a curl command, and with JavaScript a button that sends it.
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
 import type { Session } from '../../console/layout.ts';
 import type { CatalogOperation, OperationName } from '../soap.ts';

@@ -1,6 +1,6 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
 import { isUnavailable } from '../../lib/errors.ts';
-import { type Html, html } from '../../console/html.ts';
+import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { formatCount } from '../../lib/format.ts';

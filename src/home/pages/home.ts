@@ -5,7 +5,7 @@ import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { listUsers } from '../../auth/user.ts';

@@ -1,5 +1,5 @@
 // Small parts of pages about jobs: title, state, figures.
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Job, JobState } from '../jobs/job-table.ts';
 

@@ -2,7 +2,7 @@
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
 import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../console/table.ts';
 import type { Runtime } from '../../lib/runtime.ts';

@@ -4,7 +4,7 @@ import { formatProblem } from '../../lib/errors.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import { renderProblems } from '../../console/form.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Upload } from '../../uploads/upload.ts';

@@ -1,6 +1,6 @@
 // A job as a picture: its phases with their durations, and a tile for each component that fills as its workloads move.
 import { formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { Job } from '../jobs/job-table.ts';
 import type { Plan } from '../planning/plan.ts';
 import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../jobs/timeline.ts';

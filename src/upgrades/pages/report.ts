@@ -1,6 +1,6 @@
 // The report of an ended job, to print or to file: who, when, versions, phases with durations, components, failures.
 import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { PageContext } from '../../rest/resource.ts';

@@ -1,6 +1,6 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
 import type { PageContext } from '../../rest/resource.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../versions/manifest.ts';

@@ -1,6 +1,6 @@
 // The upgrades page: the installed version, the newest job, the available versions, or one step of the upgrade wizard.
 import type { PageContext, View } from '../../rest/resource.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning, newestJob } from '../jobs/job-table.ts';
 import { jobView } from './jobs.ts';

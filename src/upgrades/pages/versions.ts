@@ -1,7 +1,7 @@
 // The versions on the upgrades page: installed, available, and those that a rollback can go back to.
 import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';

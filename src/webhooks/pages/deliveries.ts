@@ -2,7 +2,7 @@
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { readFields } from '../../rest/fields.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';

@@ -1,5 +1,5 @@
 // The page of the event types: what each means, and an example of its data.
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderTable } from '../../console/table.ts';
 import { eventTypes } from '../event-types.ts';
 

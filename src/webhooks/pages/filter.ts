@@ -1,5 +1,5 @@
 // The form that filters deliveries. It works without a script: the times are chosen from lists.
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import { filterFields } from '../deliveries-fields.rest.ts';

@@ -2,7 +2,7 @@
 // and since when.
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';

@@ -1,7 +1,7 @@
 // The curl command that sends the request of a delivery from a shell. It has the signature of the request, but no key.
 import { maskedValue } from '../../lib/audit-fields.ts';
 import { quote } from '../../console/curl.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
 
 /** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */

@@ -1,6 +1,6 @@
 // The page of the webhook settings: the policy in words, and which webhooks it concerns now.
 import { formatCount } from '../../lib/format.ts';
-import { html } from '../../console/html.ts';
+import { html } from '../../lib/html.ts';
 import type { View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';

@@ -1,7 +1,7 @@
 // A small chart of the newest deliveries: delivered ones point up and failed ones down, so that it can be read
 // without colours.
 import { formatCount } from '../../lib/format.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { Delivery } from '../queue/delivery.ts';
 
 type State = Delivery['state'];

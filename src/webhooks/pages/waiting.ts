@@ -1,6 +1,6 @@
 // What a pending delivery waits for, in words.
 import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../console/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { renderTime } from '../../console/json.ts';
 import type { QueuePosition } from '../queue/delivery-queue.ts';
 import type { ReadableStore } from '../../store/store.ts';

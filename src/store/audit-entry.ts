@@ -1,6 +1,6 @@
 // The entries of the audit trail: who did what, when, from where, with which outcome.
 import type { Role } from '../lib/caller.ts';
-import type { Change } from './change.ts';
+import type { Change } from './audit-change.ts';
 
 export const auditOutcomes = ['success', 'refused', 'failed'] as const;
 

@@ -8,7 +8,7 @@ export type AuditStore = {
     start: number,
     num: number,
   ) => Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
-  /** All that match, newest first, in batches, so that entries that are added meanwhile move nothing. */
+  /** All matching entries, newest first, in batches, so that entries that are added meanwhile move nothing. */
   read: (filter: AuditFilter, start: number) => AsyncIterable<readonly AuditEntry[]>;
   /** Stores an entry that describes no change, unless one with its id is stored already. */
   add: (entry: AuditEntry) => Promise<void>;

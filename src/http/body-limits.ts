@@ -1,6 +1,6 @@
 // The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other
 // body counts in bytes until its request is answered. If its caller has no valid bearer token or session cookie, it
-// must also arrive in time: after a second it takes one of the few places of its client network, and after a minute
+// must also arrive in time: after a second it takes one of the few slots of its client network, and after a minute
 // it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';

@@ -10,12 +10,12 @@ import type { Delivery } from '../../webhooks/queue/delivery.ts';
 import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
 
 export type Changes = StateChanges & {
-  /** Writes to the other ports, in call order. */
+  /** Writes to the ports, in the order of the calls. */
   writes: RecordedWrite[];
   /** The claimed deliveries that `writes` completes, by id. */
   completed: Map<string, Delivery>;
-  /** The deliveries that `writes` completes after it has completed or deleted them: the update must fail. */
-  lostClaims: Set<string>;
+  /** A delivery that `writes` completes after it has completed or deleted it: the update must fail. */
+  lostClaim: string | undefined;
   /** The webhooks whose deliveries `writes` deletes. */
   emptied: Set<string>;
   /** The failure windows that `writes` sets, by webhook. */
@@ -36,7 +36,7 @@ export function createChanges(): Changes {
     cells: new Map(),
     writes: [],
     completed: new Map(),
-    lostClaims: new Set(),
+    lostClaim: undefined,
     emptied: new Set(),
     failures: new Map(),
     endedUsers: new Map(),
@@ -51,7 +51,7 @@ export function clear(changes: Changes): void {
   if (changes.cells.size > 0) changes.cells = new Map();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.completed.size > 0) changes.completed = new Map();
-  if (changes.lostClaims.size > 0) changes.lostClaims = new Set();
+  changes.lostClaim = undefined;
   if (changes.emptied.size > 0) changes.emptied = new Set();
   if (changes.failures.size > 0) changes.failures = new Map();
   if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
@@ -135,7 +135,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       },
       complete: (claimed, delivery) => {
         const { id, webhookId } = claimed;
-        if (changes.completed.has(id) || changes.emptied.has(webhookId)) changes.lostClaims.add(id);
+        if (changes.completed.has(id) || changes.emptied.has(webhookId)) changes.lostClaim = id;
         changes.completed.set(id, claimed);
         freeze(delivery);
         record((writes) => writes.deliveries.complete(claimed, delivery));

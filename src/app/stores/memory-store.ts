@@ -82,7 +82,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   const transaction = createTransaction(reader, changes, facts);
 
   function commit(): void {
-    for (const id of changes.lostClaims) throw new LostClaim(id);
+    if (changes.lostClaim !== undefined) throw new LostClaim(changes.lostClaim);
     for (const claimed of changes.completed.values()) deliveries.requireClaim(claimed);
     copy.apply(changes);
     for (const write of changes.writes) void write(writes);

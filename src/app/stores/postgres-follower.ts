@@ -1,8 +1,8 @@
 // Runs the background tasks of the store: updates the copy, renews the lease of this process and removes what is no
 // longer needed.
 //
-// A notification of another process only makes the next look happen sooner. It can get lost while the connection is
-// down, so the follower also looks every 500 ms.
+// A notification of another process only makes the next poll happen sooner. It can get lost while the connection is
+// down, so the follower also polls every 500 ms.
 import type { Mutex } from '../../lib/async.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { Tasks } from '../../lib/tasks.ts';
@@ -13,9 +13,9 @@ import type { Peers } from '../../store/postgres/peers.ts';
 import type { Replica } from '../../store/postgres/replica.ts';
 
 /** The name of the task that reads the changes of other processes. */
-export const pollTask = 'store look';
+export const pollTask = 'store poll';
 
-const lookEveryMs = 500;
+const pollEveryMs = 500;
 /** While the database is unavailable. An attempt to connect may take two seconds. */
 const reconnectEveryMs = 250;
 const removeEveryMs = 60_000;
@@ -35,7 +35,7 @@ type FollowerOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly channel: string;
   readonly self: string;
-  /** Called after each look that succeeded. */
+  /** Called after each poll that succeeded. */
   readonly onPoll: () => void;
   /** Removes finished data beyond its retention. */
   readonly removeOld: (stopping: AbortSignal) => Promise<void>;
@@ -43,7 +43,7 @@ type FollowerOptions = {
 
 export class Follower {
   readonly #options: FollowerOptions;
-  /** The look that has not begun yet. Callers share it: it will see everything that was committed before their call. */
+  /** The poll that has not begun yet. Callers share it: it will see everything that was committed before their call. */
   #nextPoll: Promise<void> | undefined;
   /** The versions that this process saw at each removal of the last five minutes. */
   readonly #milestones: { readonly at: number; readonly version: number }[] = [];
@@ -53,10 +53,10 @@ export class Follower {
   }
 
   /** Updates the copy. */
-  look(): Promise<void> {
+  poll(): Promise<void> {
     this.#nextPoll ??= this.#options.mutex(() => {
       this.#nextPoll = undefined;
-      return this.#look();
+      return this.#poll();
     });
     return this.#nextPoll;
   }
@@ -75,13 +75,13 @@ export class Follower {
     });
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { database, copy, replica, peers, deliveries, onPoll } = this.#options;
     await database.probe(async (client) => {
       const [, havePeersChanged] = await Promise.all([
         replica.follow(client),
-        peers.look(client),
-        deliveries.look(client),
+        peers.poll(client),
+        deliveries.poll(client),
       ]);
       onPoll();
       if (havePeersChanged) copy.notify();
@@ -91,11 +91,11 @@ export class Follower {
   async #keepPolling(stopping: AbortSignal): Promise<void> {
     const { runtime, tasks, database } = this.#options;
     while (!stopping.aborted) {
-      await runtime.sleep(database.failure ? reconnectEveryMs : lookEveryMs, stopping);
-      // A task of its own, so that a failure is reported and the next look still happens.
+      await runtime.sleep(database.failure ? reconnectEveryMs : pollEveryMs, stopping);
+      // A task of its own, so that a failure is reported and the next poll still happens.
       await new Promise<void>((resolve) => {
         if (stopping.aborted) resolve();
-        else tasks.start(pollTask, () => this.look().finally(resolve));
+        else tasks.start(pollTask, () => this.poll().finally(resolve));
       });
     }
   }
@@ -103,11 +103,11 @@ export class Follower {
   async #keepListening(stopping: AbortSignal): Promise<void> {
     const { database, tasks, runtime, channel, self } = this.#options;
     const onNotice = (from: string) => {
-      if (from !== self) tasks.start('store hint', () => this.look());
+      if (from !== self) tasks.start('store hint', () => this.poll());
     };
     while (!stopping.aborted) {
       await database.listen(channel, onNotice, stopping).catch(() => undefined);
-      await runtime.sleep(lookEveryMs, stopping);
+      await runtime.sleep(pollEveryMs, stopping);
     }
   }
 

@@ -132,7 +132,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     database,
     reader: copy,
     replica,
-    refresh: () => follower.look(),
+    refresh: () => follower.poll(),
     self,
     runtime,
     pace,
@@ -175,7 +175,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
 
   await database.usePatiently((client) => replica.follow(client));
   await peers.keepAlive();
-  await follower.look();
+  await follower.poll();
   await encrypt();
   follower.start();
 
@@ -193,7 +193,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     uploads,
     update: (rule, needs) => writer.update(rule, needs),
     isAlive: (process) => peers.isAlive(process),
-    refresh: () => (database.failure ? Promise.resolve() : follower.look().catch(() => undefined)),
+    refresh: () => (database.failure ? Promise.resolve() : follower.poll().catch(() => undefined)),
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [

@@ -71,7 +71,7 @@ async function hasTable(client: Client, name: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** The number of the newest applied migration; 0 if there is none. */
+/** The number of the newest applied migration; 0 if none is applied. */
 async function findApplied(client: Client): Promise<number> {
   if (!(await hasTable(client, 'steward_migrations'))) return 0;
   const { rows } = await query<{ number: number | null }>(

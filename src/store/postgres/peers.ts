@@ -80,7 +80,7 @@ export class Peers {
   }
 
   /** Reads which processes are alive; returns whether a process has started or ended. */
-  async look(client: Client): Promise<boolean> {
+  async poll(client: Client): Promise<boolean> {
     const { rows } = await query<{ id: string }>(
       client,
       `select p.id from processes p where not (${isDead})`,

@@ -69,7 +69,7 @@ export class PendingCount {
     this.#planned = none;
   }
 
-  async look(client: Client): Promise<void> {
+  async poll(client: Client): Promise<void> {
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
     const { rows } = await query<PendingCounts & { is_own: boolean }>(
       client,

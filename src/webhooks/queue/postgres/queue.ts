@@ -191,8 +191,8 @@ export class PostgresDeliveries implements DeliveryQueue {
    * Reads how many deliveries are pending, and wakes the worker if there are any: another process may have added
    * them.
    */
-  async look(client: Client): Promise<void> {
-    await this.#pending.look(client);
+  async poll(client: Client): Promise<void> {
+    await this.#pending.poll(client);
     if (this.#pending.value.count > 0) this.notify();
   }
 

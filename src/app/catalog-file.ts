@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import type { Field, Fields, Parsed, Values } from '../rest/fields.ts';
+import { type Fields, type Values, readField } from '../rest/fields.ts';
 import {
   type Folder,
   type InitialCatalog,
@@ -76,8 +76,12 @@ function readEntry<F extends Fields>(
   const problems: Problem[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
-    const parsed = readValue(name, (entry as Record<string, unknown>)[name], field as Field<unknown>);
-    if ('problem' in parsed) problems.push(...problemsOf(`${path}.${name}`, [parsed.problem].flat()));
+    const given = (entry as Record<string, unknown>)[name];
+    // The REST API returns null for a service without an address.
+    const raw = name === 'url' && given === null ? undefined : given;
+    const parsed =
+      raw === undefined || typeof raw === 'string' ? readField(field, raw) : { problems: ['must be text.'] };
+    if ('problems' in parsed) problems.push(...problemsOf(`${path}.${name}`, parsed.problems));
     else values[name] = parsed.value;
   }
   for (const key of Object.keys(entry)) {
@@ -85,12 +89,6 @@ function readEntry<F extends Fields>(
     problems.push({ field: path, message: `has the unknown key ${JSON.stringify(truncate(key))}.` });
   }
   return problems.length > 0 ? { problems } : { values: values as Values<F> };
-}
-
-function readValue(name: string, value: unknown, field: Field<unknown>): Parsed<unknown> {
-  // The REST API returns null for a service without an address.
-  if (value === undefined || (name === 'url' && value === null)) return field.read(undefined);
-  return typeof value === 'string' ? field.read(value) : { problem: 'must be text.' };
 }
 
 function repeatedNames<T>(

@@ -3,7 +3,8 @@ import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
-import { type Values, choice, integer, moment, text } from '../rest/fields.ts';
+import { choice, integer, moment, text } from '../rest/field-types.ts';
+import type { Values } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
@@ -40,16 +41,21 @@ const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
 });
 
 const fields = {
-  from: moment('The first moment, in milliseconds since the epoch.'),
-  to: moment('The last moment, in milliseconds since the epoch.'),
-  user: text('The name of the user who acted.', { to: 64, normalise: (name) => name.trim() }),
-  operation: text('The path of an operation or a part of it, such as security/users or delete.', {
-    to: 128,
-    normalise: (path) => path.trim().split('/').filter(Boolean).join('/'),
-  }),
-  outcome: choice('The outcome.', auditOutcomes),
-  start: integer('How many of the newest entries to skip. Default: 0.', 0, maxCountedEntries),
-  num: integer('How many to show. Default: 25, or with f=csv all, but at most 100,000.', 1, 100),
+  from: moment().optional().describe('The first moment, in milliseconds since the epoch.'),
+  to: moment().optional().describe('The last moment, in milliseconds since the epoch.'),
+  user: text({ to: 64, normalise: (name) => name.trim() })
+    .optional()
+    .describe('The name of the user who acted.'),
+  operation: text({ to: 128, normalise: (path) => path.trim().split('/').filter(Boolean).join('/') })
+    .optional()
+    .describe('The path of an operation or a part of it, such as security/users or delete.'),
+  outcome: choice(auditOutcomes).optional().describe('The outcome.'),
+  start: integer(0, maxCountedEntries)
+    .optional()
+    .describe('How many of the newest entries to skip. Default: 0.'),
+  num: integer(1, 100)
+    .optional()
+    .describe('How many to show. Default: 25, or with f=csv all, but at most 100,000.'),
 };
 
 type AuditValues = Values<typeof fields>;

@@ -4,7 +4,7 @@ import { compareFields } from '../store/audit-change.ts';
 import { roles } from '../lib/caller.ts';
 import { type ServiceError, invalidField } from '../lib/errors.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
-import { labelled, required, text } from '../rest/fields.ts';
+import { text } from '../rest/field-types.ts';
 import {
   type Call,
   type Operation,
@@ -92,11 +92,11 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: {
-      password: labelled(
-        'Present password',
-        required(text('The present password.', { to: 1024, secret: true })),
-      ),
-      newPassword: required(text('The new password.', { ...passwordLength, secret: true })),
+      password: text({ to: 1024, control: 'password' }).meta({
+        label: 'Present password',
+        description: 'The present password.',
+      }),
+      newPassword: text({ ...passwordLength, control: 'password' }).describe('The new password.'),
     },
     check: ({ values: { password, newPassword } }) => ({
       problems:
@@ -124,7 +124,7 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     access: 'member',
     effect: 'writes',
     whileReadOnly: 'allowed',
-    fields: { id: required(text('The id of the session, as security/self lists it.', { to: 128 })) },
+    fields: { id: text({ to: 128 }).describe('The id of the session, as security/self lists it.') },
     run: async ({ values: { id }, caller, update }) => {
       const user = requireOwnUser(store, caller);
       const sessions = validSessions(await store.tokens.list(user.username), user, runtime.now());

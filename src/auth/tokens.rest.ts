@@ -13,7 +13,7 @@ import {
 } from '../rest/resource.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { answerObject, time } from '../rest/answer.ts';
-import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
+import { choice, integer, text } from '../rest/field-types.ts';
 import { sessionCookie } from '../http/credentials.ts';
 import { maxNextLength, ownPath } from '../rest/request.ts';
 import { plainAddress } from '../lib/address.ts';
@@ -32,27 +32,23 @@ type TokensOptions = {
 const longestAcceptedMinutes = 10 ** 15 - 1;
 
 const signInFields = {
-  username: required(text('The user name.', { to: 256 })),
-  password: required(text('The password.', { to: 1024, secret: true })),
-  client: choice(
-    'What the token is bound to. Without it the token is not bound.',
-    ['referer', 'ip', 'requestip'],
-    { ignoresCase: true },
-  ),
-  referer: text(
-    'The referring page the token is bound to, with client=referer. Default: the header Referer.',
-    { to: 2048 },
-  ),
-  ip: text('The address the token is bound to, with client=ip.', { to: 64 }),
-  expiration: defaultTo(
-    integer(
+  username: text({ to: 256 }).describe('The user name.'),
+  password: text({ to: 1024, control: 'password' }).describe('The password.'),
+  client: choice(['referer', 'ip', 'requestip'], { ignoresCase: true })
+    .optional()
+    .describe('What the token is bound to. Without it the token is not bound.'),
+  referer: text({ to: 2048 })
+    .optional()
+    .describe('The referring page the token is bound to, with client=referer. Default: the header Referer.'),
+  ip: text({ to: 64 }).optional().describe('The address the token is bound to, with client=ip.'),
+  expiration: integer(1, longestAcceptedMinutes)
+    .default(expirationMinutes.default)
+    .describe(
       `How many minutes the token is valid. A number above ${expirationMinutes.max} counts as ${expirationMinutes.max}.`,
-      1,
-      longestAcceptedMinutes,
     ),
-    expirationMinutes.default,
-  ),
-  next: text('Where a browser goes after signing in: a path of this server.', { to: maxNextLength }),
+  next: text({ to: maxNextLength })
+    .optional()
+    .describe('Where a browser goes after signing in: a path of this server.'),
 };
 
 const tokenServiceAnswer = answerObject('TokenService', 'The token service.', {
@@ -134,7 +130,7 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
     effect: 'writes',
     whileReadOnly: 'allowed',
     refusals: ['forbidden'],
-    fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
+    fields: { token: text({ to: 1024, control: 'password' }).describe('The token to end.') },
     // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
     guard: ({ format, headers }) => {
       if (format === 'html' && isForeignSite(headers)) throw foreignForm();

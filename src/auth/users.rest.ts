@@ -13,7 +13,7 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import { choice, labelled, required, text } from '../rest/fields.ts';
+import { choice, text } from '../rest/field-types.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
@@ -35,16 +35,18 @@ import {
   users,
 } from './user.ts';
 
-const newUsername = labelled(
-  'User name',
-  text('The name of the new user.', { to: 64, ...usernames, normalise: (value) => value.trim() }),
-);
-const existingUsername = labelled(
-  'User name',
-  text('The name of the user.', { to: 64, normalise: (value) => value.trim() }),
-);
-const password = text('The password of the user.', { ...passwordLength, secret: true });
-const role = choice(explainRoles(), roles);
+const trim = (value: string) => value.trim();
+
+const newUsername = text({ to: 64, ...usernames, normalise: trim }).meta({
+  label: 'User name',
+  description: 'The name of the new user.',
+});
+const existingUsername = text({ to: 64, normalise: trim }).meta({
+  label: 'User name',
+  description: 'The name of the user.',
+});
+const password = text({ ...passwordLength, control: 'password' }).describe('The password of the user.');
+const role = choice(roles).describe(explainRoles());
 
 const usersAnswer = answerObject('Users', 'The users.', {
   users: z.array(
@@ -107,7 +109,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
     access: 'administrator',
     effect: 'writes',
     refusals: ['too-many-requests'],
-    fields: { username: required(newUsername), password: required(password), role: required(role) },
+    fields: { username: newUsername, password, role },
     run: async ({ values, update }) => {
       requireFreeName(store, values.username);
       const { hash, credentialId } = await tokenService.hashPassword(values.password);
@@ -132,7 +134,7 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
     access: 'administrator',
     effect: 'writes',
     refusals: ['too-many-requests'],
-    fields: { username: required(existingUsername), password, role },
+    fields: { username: existingUsername, password: password.optional(), role: role.optional() },
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values, update }) => {
       const change = {
@@ -155,7 +157,7 @@ function removeOperation(store: ReadableStore): Operation {
     access: 'administrator',
     effect: 'writes',
     isDestructive: true,
-    fields: { username: required(existingUsername) },
+    fields: { username: existingUsername },
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       await update((transaction) => removeUser(transaction, username), { target: targetOf(username) });
@@ -171,7 +173,7 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     access: 'administrator',
     effect: 'writes',
     whileReadOnly: 'allowed',
-    fields: { username: required(existingUsername) },
+    fields: { username: existingUsername },
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       const user = findUser(store, username);

@@ -1,17 +1,8 @@
 // The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply
 // the same rules.
 import { toNfc } from '../lib/text.ts';
-import {
-  type Field,
-  choice,
-  clearable,
-  defaultTo,
-  advanced,
-  httpUrl,
-  labelled,
-  required,
-  text,
-} from '../rest/fields.ts';
+import * as z from 'zod';
+import { choice, clearable, httpUrl, text } from '../rest/field-types.ts';
 import {
   accesses,
   audiences,
@@ -24,63 +15,62 @@ import {
 } from './catalog.ts';
 
 const fields = {
-  folderName: text('The name of the folder.', { to: 128, ...folderNames, normalise: toNfc }),
-  serviceName: text('The name of the service.', { to: 128, ...serviceNames, normalise: toNfc }),
-  type: text('The type of the service, for example MapServer.', { to: 64, ...serviceTypes }),
-  description: text('A description in a sentence or two.', { to: maxLength.description, lines: true }),
-  capabilities: text('The capabilities, separated by commas.', {
-    from: 0,
-    to: maxLength.capabilities,
-    normalise: normaliseList,
-  }),
-  parentType: text('The type of the service that this one extends. Empty for other services.', {
-    to: 64,
-    ...serviceTypes,
-  }),
-  url: httpUrl('The address of the service. Without it, clients get an address of this server.'),
-  access: labelled(
-    'Visible to',
-    choice('Who may see the service: everyone, all signed-in users, or administrators.', accesses, {
-      labels: audiences,
-    }),
+  folderName: text({ to: 128, ...folderNames, normalise: toNfc }).describe('The name of the folder.'),
+  serviceName: text({ to: 128, ...serviceNames, normalise: toNfc }).describe('The name of the service.'),
+  type: text({ to: 64, ...serviceTypes }).describe('The type of the service, for example MapServer.'),
+  description: text({ to: maxLength.description, control: 'lines' }).describe(
+    'A description in a sentence or two.',
   ),
+  capabilities: text({ from: 0, to: maxLength.capabilities, normalise: normaliseList }).describe(
+    'The capabilities, separated by commas.',
+  ),
+  parentType: text({ to: 64, ...serviceTypes }).meta({
+    label: 'Extends',
+    description: 'The type of the service that this one extends. Empty for other services.',
+  }),
+  url: httpUrl().meta({
+    label: 'Address',
+    description: 'The address of the service. Without it, clients get an address of this server.',
+  }),
+  access: choice(accesses).meta({
+    label: 'Visible to',
+    description: 'Who may see the service: everyone, all signed-in users, or administrators.',
+    choiceLabels: audiences,
+  }),
 };
 
 export const folderFields = {
-  folderName: required(fields.folderName),
-  description: defaultTo(fields.description, ''),
+  folderName: fields.folderName,
+  description: fields.description.default(''),
 };
 
 export const createFields = {
-  folderName: labelled(
-    'Folder',
-    text('The folder of the service; empty for the root.', { to: 128, normalise: toNfc }),
-  ),
-  serviceName: required(fields.serviceName),
-  type: required(fields.type),
-  description: defaultTo(fields.description, ''),
-  capabilities: advanced(defaultTo(fields.capabilities, '')),
-  parentType: advanced(labelled('Extends', defaultTo(fields.parentType, ''))),
-  url: advanced(labelled('Address', fields.url)),
-  access: defaultTo(fields.access, 'public'),
+  folderName: text({ to: 128, normalise: toNfc })
+    .optional()
+    .meta({ label: 'Folder', description: 'The folder of the service; empty for the root.' }),
+  serviceName: fields.serviceName,
+  type: fields.type,
+  description: fields.description.default(''),
+  capabilities: fields.capabilities.default('').meta({ isAdvanced: true }),
+  parentType: fields.parentType.default('').meta({ isAdvanced: true }),
+  url: fields.url.optional().meta({ isAdvanced: true }),
+  access: fields.access.default('public'),
 };
 
 export const editFields = {
   description: clearable(fields.description),
   capabilities: clearable(fields.capabilities),
-  parentType: labelled('Extends', clearable(fields.parentType)),
-  url: labelled('Address', clearable(fields.url)),
-  access: fields.access,
+  parentType: clearable(fields.parentType),
+  url: clearable(fields.url),
+  access: fields.access.optional(),
 };
 
 /** The folder of a service in the catalog file need not exist yet, so the name must be one that a folder may have. */
 export const fileServiceFields = {
   ...createFields,
-  folderName: folderOrRoot(fields.folderName),
-  url: defaultTo<string | null>(fields.url, null),
+  folderName: z.preprocess(
+    (raw) => (raw === rootFolder ? undefined : raw),
+    fields.folderName.default(rootFolder),
+  ),
+  url: fields.url.nullable().default(null),
 };
-
-function folderOrRoot(folderName: Field<string | undefined>): Field<string> {
-  const field = defaultTo(folderName, rootFolder);
-  return { ...field, read: (raw) => field.read(raw === rootFolder ? undefined : raw) };
-}

@@ -1,7 +1,7 @@
 // The curl command of a page. Its token is a shell variable, never a real token.
 import { needsToken } from '../lib/caller.ts';
 import type { Operation } from '../rest/resource.ts';
-import type { Control, Field } from '../rest/fields.ts';
+import { type FieldDescription, describeField } from '../rest/field-description.ts';
 
 export function readCommand(address: string): string {
   return `curl -H "Authorization: Bearer $TOKEN" '${address}${address.includes('?') ? '&' : '?'}f=pjson'`;
@@ -12,10 +12,10 @@ export function postCommand(
   { fields, access }: Pick<Operation, 'fields' | 'access'>,
   entered: Readonly<Record<string, string | undefined>>,
 ): string {
-  const shown = Object.entries(fields).filter(
-    ([name, field]) => name !== 'next' && (field.required || (entered[name] ?? '') !== ''),
-  );
-  const hasFile = shown.some(([, field]) => field.control.kind === 'file');
+  const shown = Object.entries(fields)
+    .map(([name, field]) => [name, describeField(field)] as const)
+    .filter(([name, field]) => name !== 'next' && (field.isRequired || (entered[name] ?? '') !== ''));
+  const hasFile = shown.some(([, { control }]) => control === 'file');
   const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
   const body = parts.length > 0 ? parts : ["-d ''"];
   const header = !needsToken(access) ? [] : ['-H "Authorization: Bearer $TOKEN"'];
@@ -24,16 +24,12 @@ export function postCommand(
 
 const maxShownLength = 4096;
 
-function partOf(name: string, { control }: Field<unknown>, entered: string, isMultipart: boolean): string {
-  if (control.kind === 'file') return `-F ${name}=@FILE`;
+function partOf(name: string, { control }: FieldDescription, entered: string, isMultipart: boolean): string {
+  if (control === 'file') return `-F ${name}=@FILE`;
   // Quoting and escaping a long text takes long.
   const isShown = entered !== '' && entered.length <= maxShownLength;
-  const value = isSecret(control) ? `"$${name.toUpperCase()}"` : quote(isShown ? entered : '…');
+  const value = control === 'password' ? `"$${name.toUpperCase()}"` : quote(isShown ? entered : '…');
   return `${isMultipart ? '--form-string' : '--data-urlencode'} ${name}=${value}`;
-}
-
-function isSecret(control: Control): boolean {
-  return control.kind === 'text' && control.secret === true;
 }
 
 /** A word of a shell command. */

@@ -2,7 +2,8 @@
 import { needsToken } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import type { Operation } from '../rest/resource.ts';
-import { type Field, type PickOption, boxName, carriedPrefix, picksOf } from '../rest/fields.ts';
+import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
+import { type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from '../lib/html.ts';
 import { capitalise, labelOf } from './labels.ts';
@@ -20,24 +21,28 @@ export type FormView = {
   readonly error?: FormError | undefined;
 };
 
+type NamedField = readonly [string, FieldDescription];
+
 export function operationForm(layout: Layout, operation: Operation, view: FormView): Html {
   const formToken = layout.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
-  const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
-  const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
+  const fields = Object.entries(operation.fields)
+    .filter(([name]) => name !== 'token' || asksForToken)
+    .map(([name, field]): NamedField => [name, describeField(field)]);
+  const takesFiles = fields.some(([, { control }]) => control === 'file');
   const isRefused =
     layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
   const carried = Object.keys(view.entered).filter(
     (name) => name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
   );
-  const viewOf = ([name, field]: [string, unknown]) =>
-    fieldView(name, field as Field<unknown>, {
+  const viewOf = ([name, field]: NamedField) =>
+    fieldView(name, field, {
       entered: view.entered[name] ?? '',
       problems: problemsWith(name, view.error),
       suggestions: view.suggestions[name] ?? [],
       unchanged: view.unchanged?.[name],
     });
-  const isAdvanced = ([, field]: [string, unknown]) => (field as Field<unknown>).isAdvanced === true;
+  const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
   const advanced = fields.filter(isAdvanced);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
@@ -64,7 +69,7 @@ function advancedView(fields: readonly Html[], isOpen: boolean): Html {
 
 const isUsed =
   (view: FormView) =>
-  ([name]: [string, unknown]) =>
+  ([name]: NamedField) =>
     (view.entered[name] ?? '') !== '' || problemsWith(name, view.error).length > 0;
 
 function signInFirst({ session }: Layout): Html {
@@ -98,22 +103,23 @@ type FieldView = {
 
 const maxSuggestions = 200;
 
-function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
-  if (picksOf(field).length > 0) return boxesView(name, field, view);
+function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
+  if (field.picks) return boxesView(name, field, field.picks, view);
   const { entered, problems, suggestions, unchanged } = view;
-  const { control } = field;
+  const { description, allowed, fallback, schema, isRequired } = field;
+  const defaultText = choicesOf(field) || fallback === undefined ? '' : String(fallback);
   const hint = [
-    field.description,
-    control.kind === 'number' && `From ${control.from} to ${control.to}.`,
-    control.kind === 'text' && control.allowed !== undefined && `Allowed: ${control.allowed}.`,
-    control.kind !== 'choice' && field.fallback && `Default: ${field.fallback}.`,
+    description,
+    schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
+    allowed !== undefined && `Allowed: ${allowed}.`,
+    defaultText !== '' && `Default: ${defaultText}.`,
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
-  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${field.required && 'required'}
+  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'}
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
     <label for="${name}"
-      >${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}</label
+      >${labelOf(name, field)} <code>${name}</code>${isRequired && html` <span class="required">required</span>`}</label
     >
     ${controlView(field, marks, entered, unchanged)}
     ${
@@ -128,14 +134,18 @@ function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
 }
 
 /** A list as boxes for its known entries, and a text for others. */
-function boxesView(name: string, field: Field<unknown>, { entered, problems }: FieldView): Html {
-  const picks = picksOf(field);
+function boxesView(
+  name: string,
+  field: FieldDescription,
+  picks: readonly PickOption[],
+  { entered, problems }: FieldView,
+): Html {
   const chosen = entered.split(',').map((one) => one.trim());
   const others = chosen.filter((one) => one !== '' && !picks.some(({ value }) => value === one));
   const isWrong = problems.length > 0;
   return html`<fieldset class="field boxes" ${isWrong && html`aria-describedby="${name}-problem"`}>
     <legend>
-      ${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}
+      ${labelOf(name, field)} <code>${name}</code>${field.isRequired && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
     <label for="${name}">Others, separated by commas</label>
@@ -158,44 +168,54 @@ function boxView(name: string, { value, label, description }: PickOption, isChos
 }
 
 function controlView(
-  field: Field<unknown>,
+  field: FieldDescription,
   marks: Html,
   entered: string,
   unchanged: string | undefined,
 ): Html {
-  const { control } = field;
-  switch (control.kind) {
-    case 'choice': {
-      const labelOfChoice = (choice: string) => control.labels?.[choice] ?? choice;
-      const blank = blankChoice(field, unchanged);
-      return html`<select ${marks}>
+  const { control, schema } = field;
+  const choices = choicesOf(field);
+  if (choices) return choiceView(field, choices, marks, entered, unchanged);
+  if (schema.type === 'integer') return html`<input ${marks} inputmode="numeric" value="${entered}" />`;
+  switch (control) {
+    case 'file':
+      return html`<input ${marks} type="file" />`;
+    case 'lines':
+      return html`<textarea ${marks} rows="4">${entered}</textarea>`;
+    case 'password':
+      return html`<input ${marks} type="password" autocomplete="new-password" maxlength="${schema.maxLength}" />`;
+    case undefined:
+    default:
+      return html`<input ${marks} value="${entered}" maxlength="${schema.maxLength}" />`;
+  }
+}
+
+function choiceView(
+  field: FieldDescription,
+  choices: readonly string[],
+  marks: Html,
+  entered: string,
+  unchanged: string | undefined,
+): Html {
+  const labelOfChoice = (choice: string) => field.choiceLabels?.[choice] ?? choice;
+  const blank = blankChoice(field, unchanged);
+  return html`<select ${marks}>
         <option value="">${blank.value === undefined ? blank.label : `${labelOfChoice(blank.value)} (${blank.label})`}</option>
-        ${control.choices
+        ${choices
           .filter((choice) => choice !== blank.value)
           .map((choice) => {
             const mark = choice === entered.trim() ? 'selected' : '';
             return html`<option value="${choice}" ${mark}>${labelOfChoice(choice)}</option>`;
           })}
       </select>`;
-    }
-    case 'file':
-      return html`<input ${marks} type="file" />`;
-    case 'number':
-      return html`<input ${marks} inputmode="numeric" value="${entered}" />`;
-    case 'text':
-      if (control.lines) return html`<textarea ${marks} rows="4">${entered}</textarea>`;
-      return control.secret
-        ? html`<input ${marks} type="password" autocomplete="new-password" maxlength="${control.maxLength}" />`
-        : html`<input ${marks} value="${entered}" maxlength="${control.maxLength}" />`;
-  }
 }
 
 /** What a blank choice means, and which value it stands for. */
 function blankChoice(
-  { fallback, required }: Field<unknown>,
+  { fallback, isRequired }: FieldDescription,
   unchanged: string | undefined,
 ): { readonly label: string; readonly value?: string } {
   if (unchanged !== undefined) return { label: 'unchanged', value: unchanged };
-  if (fallback !== undefined) return { label: 'default', value: fallback };
-  return { label: required ? 'Choose one' : '–' };
+  if (fallback !== undefined) return { label: 'default', value: String(fallback) };
+  return { label: isRequired ? 'Choose one' : '–' };
 }

@@ -1,9 +1,9 @@
 // The label of a field in a form: its own, or its name in words.
-import type { Field } from '../rest/fields.ts';
+import type { FieldMeta } from '../rest/fields.ts';
 
 const abbreviations: Readonly<Record<string, string>> = { url: 'URL', id: 'id', ip: 'IP', json: 'JSON' };
 
-export function labelOf(name: string, { label }: Pick<Field<unknown>, 'label'>): string {
+export function labelOf(name: string, { label }: FieldMeta): string {
   return label ?? inWords(name);
 }
 

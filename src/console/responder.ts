@@ -5,7 +5,7 @@ import type { Problem } from '../lib/errors.ts';
 import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { carriedPrefix } from '../rest/fields.ts';
+import { carriedPrefix, metaOf } from '../rest/fields.ts';
 import { type Form, textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../rest/resource.ts';
@@ -345,8 +345,9 @@ function enteredTexts({ form, identity }: RestRequest): Record<string, string | 
 /** A link to a form may fill in its fields, except secrets. */
 function presentTexts(rest: RestRequest, { present, fields }: Operation): Record<string, string | undefined> {
   const given = ['next', ...Object.keys(fields)].filter((name) => {
-    const control = fields[name]?.control;
-    return !(control?.kind === 'text' && control.secret) && textIn(rest.form, name) !== undefined;
+    const field = fields[name];
+    const isSecret = field && metaOf(field).control === 'password';
+    return !isSecret && textIn(rest.form, name) !== undefined;
   });
   return {
     ...present(rest.subject?.found),

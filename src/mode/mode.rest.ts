@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
-import { boolean, clearable, labelled, required, text } from '../rest/fields.ts';
+import { boolean, clearable, text } from '../rest/field-types.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
@@ -53,11 +53,14 @@ export function modeResource(
         effect: 'writes',
         whileReadOnly: 'allowed',
         fields: {
-          isReadOnly: labelled('Read-only', required(boolean('Whether the system refuses changes.'))),
-          message: labelled(
-            'Message for users',
-            clearable(text('The message shown while the system is read-only.', { to: 1000 })),
-          ),
+          isReadOnly: boolean().meta({
+            label: 'Read-only',
+            description: 'Whether the system refuses changes.',
+          }),
+          message: clearable(text({ to: 1000 })).meta({
+            label: 'Message for users',
+            description: 'The message shown while the system is read-only.',
+          }),
         },
         present: () => {
           const { isReadOnly, message } = store.read(modeSetting);

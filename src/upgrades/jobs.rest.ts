@@ -2,7 +2,7 @@
 // job runs.
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
-import { defaultTo, integer } from '../rest/fields.ts';
+import { integer } from '../rest/field-types.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
@@ -25,8 +25,8 @@ type JobsOptions = {
 };
 
 const pageFields = {
-  start: defaultTo(integer('How many of the newest jobs to skip.', 0, 1_000_000_000), 0),
-  num: defaultTo(integer('How many to show.', 1, 100), 25),
+  start: integer(0, 1_000_000_000).default(0).describe('How many of the newest jobs to skip.'),
+  num: integer(1, 100).default(25).describe('How many to show.'),
 };
 
 const isRunning = ({ state }: Job) => state === 'in_progress';

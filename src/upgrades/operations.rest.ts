@@ -2,7 +2,7 @@
 import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
-import { type Field, boolean, file, jsonObject, reference, refine, required, text } from '../rest/fields.ts';
+import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
 import {
   type Checked,
   type Operation,
@@ -57,39 +57,45 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
 
 const upgradesPage = { name: 'Show the versions', path: ['system', 'upgrades'] };
 
-const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
+const versionField = reference().describe('The version, by its id in the version manifest: {"id": "…"}.');
 
-function manifestField(store: ReadableStore, description: string): Field<readonly Version[] | undefined> {
-  return refine(file(description), ({ bytes }) => {
+function manifestField(store: ReadableStore) {
+  return file().transform(({ bytes }, context): readonly Version[] => {
     const result = readManifest(bytes, installedVersions(store.read(deployment)));
-    return 'versions' in result ? { value: result.versions } : { problem: result.problems };
+    return 'versions' in result ? result.versions : refuse(context, result.problems);
   });
 }
 
 function upgradeFields(store: ReadableStore) {
   return {
     versionManifest: versionField,
-    upgradeSettings: jsonObject(
-      'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
-    ),
-    licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
-    updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
-    versionManifestFile: manifestField(
-      store,
-      'A version manifest to use for this upgrade. It is imported when the upgrade is accepted.',
-    ),
+    upgradeSettings: jsonObject()
+      .optional()
+      .describe(
+        'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
+      ),
+    licenseFile: file()
+      .optional()
+      .describe('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
+    updateToLatestPatch: boolean()
+      .optional()
+      .describe('Deprecated since 11.0: the setting of the same name replaces it.'),
+    versionManifestFile: manifestField(store)
+      .optional()
+      .describe('A version manifest to use for this upgrade. It is imported when the upgrade is accepted.'),
   };
 }
 
-const planDigestField = text(
-  'The digest that plan has returned. The upgrade starts only if its plan still has this digest.',
-  {
-    from: 64,
-    to: 64,
-    pattern: /^[0-9a-f]{64}$/,
-    allowed: 'the digest of a plan: 64 digits of 0 to 9 and a to f',
-  },
-);
+const digest = {
+  from: 64,
+  to: 64,
+  pattern: /^[0-9a-f]{64}$/,
+  allowed: 'the digest of a plan: 64 digits of 0 to 9 and a to f',
+};
+
+const planDigestField = text(digest)
+  .optional()
+  .describe('The digest that plan has returned. The upgrade starts only if its plan still has this digest.');
 
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   const find = (id: string) => findPath(currentManifest(store), store.read(deployment), id);
@@ -249,8 +255,8 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
     access: 'administrator',
     effect: 'writes',
     fields: {
-      manifestFile: required(
-        manifestField(store, 'A version manifest: a JSON array of versions, or {"versions": […]}.'),
+      manifestFile: manifestField(store).describe(
+        'A version manifest: a JSON array of versions, or {"versions": […]}.',
       ),
     },
     run: async ({ values, update }) => {

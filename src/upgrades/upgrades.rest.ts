@@ -1,7 +1,7 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
 import type { AnswerSchema } from '../rest/answer.ts';
-import { defaultTo, integer, text } from '../rest/fields.ts';
+import { integer, text } from '../rest/field-types.ts';
 import {
   type PageContext,
   type Resource,
@@ -57,12 +57,13 @@ function upgradesResource(options: UpgradesOptions): Resource {
       'The status and the messages of the newest job. The page also shows the installed and the available versions.',
     access: 'administrator',
     fields: {
-      after: defaultTo(
-        integer('How many messages to leave out, counted from the first.', 0, 1_000_000_000),
-        0,
-      ),
-      wait: defaultTo(integer('Seconds to wait for a new message or another state.', 0, 60), 0),
-      jobId: text('The job to wait for. If it is not the newest, the answer comes at once.', { to: 128 }),
+      after: integer(0, 1_000_000_000)
+        .default(0)
+        .describe('How many messages to leave out, counted from the first.'),
+      wait: integer(0, 60).default(0).describe('Seconds to wait for a new message or another state.'),
+      jobId: text({ to: 128 })
+        .optional()
+        .describe('The job to wait for. If it is not the newest, the answer comes at once.'),
     },
     answer: statusAnswer,
     read: async ({ values: { after, wait, jobId }, requireCallerNow }) => {

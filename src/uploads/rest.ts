@@ -6,7 +6,7 @@ import { compareFields } from '../store/audit-change.ts';
 import { type AuditFields } from '../lib/audit-fields.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
-import { defaultTo, file, labelled, required, text } from '../rest/fields.ts';
+import { file, text } from '../rest/field-types.ts';
 import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
@@ -111,8 +111,8 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
     access: 'administrator',
     effect: 'writes',
     fields: {
-      itemFile: labelled('File', required(file('The file.'))),
-      description: defaultTo(text('A description of the file.', { to: 1000 }), ''),
+      itemFile: file().meta({ label: 'File', description: 'The file.' }),
+      description: text({ to: 1000 }).default('').describe('A description of the file.'),
     },
     answer: uploadedAnswer,
     check: ({ values: { itemFile } }) => {

@@ -1,7 +1,7 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery.
 import { ServiceError } from '../lib/errors.ts';
 import type { AnswerOf } from '../rest/answer.ts';
-import { defaultTo, integer } from '../rest/fields.ts';
+import { integer } from '../rest/field-types.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
@@ -19,8 +19,8 @@ const maxPerPage = 100;
 
 const fields = {
   ...filterFields,
-  start: defaultTo(integer('How many of the newest deliveries to skip.', 0, 1_000_000_000), 0),
-  num: defaultTo(integer('How many to show.', 1, maxPerPage), 25),
+  start: integer(0, 1_000_000_000).default(0).describe('How many of the newest deliveries to skip.'),
+  num: integer(1, maxPerPage).default(25).describe('How many to show.'),
 };
 
 export type DeliveryDeps = {

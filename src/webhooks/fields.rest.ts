@@ -4,21 +4,7 @@ import type { BlockList } from 'node:net';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
-import {
-  boolean,
-  choice,
-  clearable,
-  clearableTo,
-  defaultTo,
-  advanced,
-  httpUrl,
-  jsonObject,
-  labelled,
-  refine,
-  required,
-  text,
-  withPicks,
-} from '../rest/fields.ts';
+import { boolean, choice, clearable, httpUrl, jsonObject, refuse, text } from '../rest/field-types.ts';
 import type { Reader } from '../store/state.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
 import { eventTypes, pingType } from './event-types.ts';
@@ -30,7 +16,7 @@ import { contentTypes } from './webhook.ts';
 const normalise = (value: string) => toNfc(value.trim());
 
 /** The limit is the sum of the limits of folder, name and type, with their separators. */
-export const serviceField = (description: string) => text(description, { to: 322, normalise });
+export const serviceField = text({ to: 322, normalise }).optional();
 
 /** A service that the caller may not list is reported like a missing one, so that the response does not reveal it. */
 export function serviceProblems(
@@ -79,80 +65,68 @@ const pickedTypes = [
 
 export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
   const fields = {
-    name: text('A unique name.', { to: 128, normalise }),
-    hookUrl: labelled(
-      'Receiver URL',
-      refine(httpUrl('The http or https URL to which events are sent.'), (url) => {
+    name: text({ to: 128, normalise }).describe('A unique name.'),
+    hookUrl: httpUrl()
+      .superRefine((url, context) => {
         const problem = receiverProblem(url, allowed);
-        return problem === undefined ? { value: url } : { problem };
+        if (problem !== undefined) context.addIssue(problem);
+      })
+      .meta({ label: 'Receiver URL', description: 'The http or https URL to which events are sent.' }),
+    changeTypes: text({ to: 8192 })
+      .transform((list, context) => readChangeTypes(list) ?? refuse(context, [`must be ${changeTypesRule}.`]))
+      .meta({
+        label: 'Event types',
+        description: 'The types of the events to send: a JSON array or comma list, * for all.',
+        picks: pickedTypes,
       }),
-    ),
-    changeTypes: labelled(
-      'Event types',
-      withPicks(
-        pickedTypes,
-        refine(
-          text('The types of the events to send: a JSON array or comma list, * for all.', { to: 8192 }),
-          (list) => {
-            const types = readChangeTypes(list);
-            return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
-          },
-        ),
-      ),
-    ),
-    contentType: advanced(choice('The content type of the requests.', contentTypes)),
-    headers: advanced(
-      labelled(
-        'Custom headers',
-        refine(
-          jsonObject(
-            'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
-              'the stored value.',
-          ),
-          (object) => {
-            const read = readHeaders(object, legacyHeader);
-            return 'problems' in read ? { problem: read.problems } : { value: read.headers };
-          },
-        ),
-      ),
-    ),
-    active: boolean('Whether events are sent to the webhook.'),
+    contentType: choice(contentTypes).meta({
+      description: 'The content type of the requests.',
+      isAdvanced: true,
+    }),
+    headers: jsonObject()
+      .transform((object, context) => {
+        const read = readHeaders(object, legacyHeader);
+        return 'problems' in read ? refuse(context, read.problems) : read.headers;
+      })
+      .meta({
+        label: 'Custom headers',
+        description:
+          'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
+          'the stored value.',
+        isAdvanced: true,
+      }),
+    active: boolean().describe('Whether events are sent to the webhook.'),
   };
-  const service = labelled(
-    'Only events of the service',
-    serviceField('The service whose events are sent, as Folder/Name.Type; blank for all events.'),
-  );
-  const signatureKey = advanced(
-    refine(
-      text('The key that signs deliveries; generated if absent.', {
-        to: 256,
-        secret: true,
-        normalise: (value) => value.trim(),
-      }),
-      (key) => (isSignatureKey(key) ? { value: key } : { problem: `must be ${signatureKeyRule}.` }),
-    ),
-  );
+  const service = serviceField.meta({
+    label: 'Only events of the service',
+    description: 'The service whose events are sent, as Folder/Name.Type; blank for all events.',
+  });
+  const signatureKey = text({ to: 256, control: 'password', normalise: (value) => value.trim() })
+    .refine(isSignatureKey, `must be ${signatureKeyRule}.`)
+    .optional()
+    .meta({ description: 'The key that signs deliveries; generated if absent.', isAdvanced: true });
   const createFields = {
-    name: required(fields.name),
-    hookUrl: required(fields.hookUrl),
-    changeTypes: required(fields.changeTypes),
+    name: fields.name,
+    hookUrl: fields.hookUrl,
+    changeTypes: fields.changeTypes,
     signatureKey,
-    active: defaultTo(fields.active, true),
-    contentType: defaultTo(fields.contentType, 'application/json'),
-    headers: fields.headers,
+    active: fields.active.default(true),
+    contentType: fields.contentType.default('application/json'),
+    headers: fields.headers.optional(),
   };
   return {
     create: createFields,
     createForAll: { ...createFields, service },
     edit: {
-      ...fields,
-      active: {
-        ...fields.active,
-        description:
-          'Whether events are sent to the webhook. Deactivating it discards its pending deliveries.',
-      },
+      name: fields.name.optional(),
+      hookUrl: fields.hookUrl.optional(),
+      changeTypes: fields.changeTypes.optional(),
+      contentType: fields.contentType.optional(),
+      headers: clearable(fields.headers, []),
+      active: fields.active
+        .optional()
+        .describe('Whether events are sent to the webhook. Deactivating it discards its pending deliveries.'),
       service: clearable(service),
-      headers: clearableTo(fields.headers, []),
     },
   };
 }

@@ -1,7 +1,8 @@
 // REST resource of one webhook, and its operations.
 import { compareFields } from '../store/audit-change.ts';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
-import { choice, definedOnly, defaultTo, integer, labelled } from '../rest/fields.ts';
+import { choice, integer } from '../rest/field-types.ts';
+import { definedOnly } from '../rest/fields.ts';
 import {
   type Items,
   type Operation,
@@ -192,10 +193,9 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
 }
 
 const rotateFields = {
-  graceHours: labelled(
-    'Grace period, in hours',
-    defaultTo(integer('Hours during which the previous key signs too.', 0, 168), 24),
-  ),
+  graceHours: integer(0, 168)
+    .default(24)
+    .meta({ label: 'Grace period, in hours', description: 'Hours during which the previous key signs too.' }),
 };
 
 function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
@@ -226,10 +226,9 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
 }
 
 const pingFields = {
-  changeType: labelled(
-    'Event type',
-    defaultTo(choice('The type of the event. Its example is sent.', eventTypeNames), pingType),
-  ),
+  changeType: choice(eventTypeNames)
+    .default(pingType)
+    .meta({ label: 'Event type', description: 'The type of the event. Its example is sent.' }),
 };
 
 function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {

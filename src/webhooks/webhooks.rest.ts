@@ -3,7 +3,8 @@
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
 import type { AnswerOf } from '../rest/answer.ts';
-import { defaultTo, definedOnly, integerFields, jsonText, labelled, required, text } from '../rest/fields.ts';
+import { integerFields, jsonText, text } from '../rest/field-types.ts';
+import { definedOnly } from '../rest/fields.ts';
 import {
   type Operation,
   type OperationCall,
@@ -159,17 +160,17 @@ async function create(
 const trim = (value: string) => value.trim();
 
 const publishFields = {
-  changeType: labelled(
-    'Event type',
-    required(text('The type of the event.', { to: 64, ...changeTypeRule, normalise: trim })),
-  ),
-  service: serviceField('The service that the event concerns, as Folder/Name.Type; absent for none.'),
-  payload: defaultTo(jsonText('The data of the event: a JSON object.', maxPayloadBytes), '{}'),
-  eventId: text('The id of the event. Publishing it again within 24 hours has no effect.', {
-    to: 64,
-    ...eventIdRule,
-    normalise: trim,
+  changeType: text({ to: 64, ...changeTypeRule, normalise: trim }).meta({
+    label: 'Event type',
+    description: 'The type of the event.',
   }),
+  service: serviceField.describe(
+    'The service that the event concerns, as Folder/Name.Type; absent for none.',
+  ),
+  payload: jsonText(maxPayloadBytes).default('{}').describe('The data of the event: a JSON object.'),
+  eventId: text({ to: 64, ...eventIdRule, normalise: trim })
+    .optional()
+    .describe('The id of the event. Publishing it again within 24 hours has no effect.'),
 };
 
 function publishOperation(store: ReadableStore, eventPublisher: EventPublisher): Operation {

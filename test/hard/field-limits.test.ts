@@ -2,7 +2,8 @@
 // descriptors.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/resource.ts';
-import type { Control, Field } from '../../src/rest/fields.ts';
+import { describeField } from '../../src/rest/field-description.ts';
+import type { Field } from '../../src/rest/fields.ts';
 import { maxPayloadBytes } from '../../src/webhooks/event.ts';
 import { type Target, idsIn, startTarget } from './fuzz-session.ts';
 
@@ -39,15 +40,16 @@ function key(bytes: number): string {
 }
 
 /** Values at the limits of a field, and just past them. */
-function boundariesOf(name: string, control: Control): { good: string[]; bad: string[] } | undefined {
+function boundariesOf(name: string, field: Field): { good: string[]; bad: string[] } | undefined {
   const exception = exceptions[name];
   if (exception) return exception;
-  if (control.kind === 'number') {
-    const { from, to } = control;
+  const { schema } = describeField(field);
+  if (schema.type === 'integer') {
+    const { minimum: from = NaN, maximum: to = NaN } = schema;
     return { good: [from, to].map(String), bad: [from - 1, to + 1].map(String) };
   }
-  if (control.kind !== 'text' || control.maxLength === undefined) return undefined;
-  const { minLength = 1, maxLength } = control;
+  const { minLength = 1, maxLength } = schema;
+  if (maxLength === undefined) return undefined;
   const ofLength = patterns[name] ?? ((length: number) => 'x'.repeat(length));
   const least =
     minLength > 1 ? { good: [ofLength(minLength)], bad: [ofLength(minLength - 1)] } : { good: [], bad: [] };
@@ -81,8 +83,8 @@ it('every field enforces its limits', async () => {
       // The folder Empty has no services, so the test uses a service of the root.
       const path = `/${prefix}/${route}`.replace('/Empty/World.MapServer', '/World.MapServer');
       const { fields } = entry.operation ?? entry.resource;
-      for (const [name, field] of Object.entries(fields as Record<string, Field<unknown>>)) {
-        const boundaries = boundariesOf(name, field.control);
+      for (const [name, field] of Object.entries(fields)) {
+        const boundaries = boundariesOf(name, field);
         if (!boundaries) continue;
         for (const value of boundaries.good) {
           const problems = await problemsOf(path, entry, name, value);

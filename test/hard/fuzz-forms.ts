@@ -1,6 +1,7 @@
 // Generates the fields of an operation as an urlencoded or multipart body, valid and malformed.
 import fc from 'fast-check';
-import type { Field, Fields } from '../../src/rest/fields.ts';
+import { describeField } from '../../src/rest/field-description.ts';
+import type { Fields } from '../../src/rest/fields.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { valueOf, wild } from './fuzz-values.ts';
 
@@ -16,9 +17,9 @@ const extra = fc.tuple(
 
 /** Required fields are rarely missing. Some fields are repeated or unknown. */
 export function pairsOf(fields: Fields): fc.Arbitrary<Pairs> {
-  const own = Object.entries(fields as Record<string, Field<unknown>>).map(([name, field]) => {
+  const own = Object.entries(fields).map(([name, field]) => {
     const given = valueOf(name, field).map((value) => [bytesOf(name), value] as const);
-    return mostly(field.required ? 30 : 2, given, fc.constant(undefined));
+    return mostly(describeField(field).isRequired ? 30 : 2, given, fc.constant(undefined));
   });
   const extras = mostly(8, fc.constant([]), fc.array(extra, { maxLength: 3 }));
   const twice = mostly(30, fc.constant(-1), fc.nat({ max: 9 }));

@@ -1,6 +1,7 @@
 // Generates values for the fields of the directories: valid, just past the limits, and random. All are bytes.
 import fc from 'fast-check';
-import type { Control, Field } from '../../src/rest/fields.ts';
+import { choicesOf, describeField } from '../../src/rest/field-description.ts';
+import type { Field } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
@@ -161,33 +162,26 @@ const numbers =
   '0¦-1¦1¦-0¦00¦1.0¦1e1¦0x1¦NaN¦Infinity¦ 5 ¦１¦٣¦+1¦¦2147483648¦9007199254740993¦999999999999999¦-999999999999999¦' +
   `1000000000000000¦${'9'.repeat(400)}`;
 
-/** Values at the limits of the control and just past them. */
-function valuesFor(control: Control): fc.Arbitrary<string> {
-  switch (control.kind) {
-    case 'choice':
-      return mostly(
-        4,
-        among(control.choices.join('¦')),
-        among(control.choices.join('¦').toUpperCase()),
-        among('other¦'),
-      );
-    case 'number': {
-      const { from, to } = control;
-      return mostly(
-        3,
-        among([from, to, Math.floor((from + to) / 2)].join('¦')),
-        among(`${from - 1}¦${to + 1}¦${numbers}`),
-      );
-    }
-    case 'file':
-      return among('{}¦{"license":true}¦x¦');
-    case 'text': {
-      const { minLength = 1, maxLength = 100 } = control;
-      const [least, most] = [Math.max(minLength, 1), Math.min(maxLength, 4000)];
-      const lengths = mostly(4, fc.constantFrom(least, most), fc.constantFrom(least - 1, most + 1));
-      return fc.tuple(among('x¦é¦😀¦A¦1'), lengths).map(([character, length]) => character.repeat(length));
-    }
+/** Values at the limits of the field and just past them. */
+function valuesFor(field: Field): fc.Arbitrary<string> {
+  const description = describeField(field);
+  const { control, schema } = description;
+  const choices = choicesOf(description);
+  if (choices)
+    return mostly(4, among(choices.join('¦')), among(choices.join('¦').toUpperCase()), among('other¦'));
+  if (schema.type === 'integer') {
+    const { minimum: from = NaN, maximum: to = NaN } = schema;
+    return mostly(
+      3,
+      among([from, to, Math.floor((from + to) / 2)].join('¦')),
+      among(`${from - 1}¦${to + 1}¦${numbers}`),
+    );
   }
+  if (control === 'file') return among('{}¦{"license":true}¦x¦');
+  const { minLength = 1, maxLength = 100 } = schema;
+  const [least, most] = [Math.max(minLength, 1), Math.min(maxLength, 4000)];
+  const lengths = mostly(4, fc.constantFrom(least, most), fc.constantFrom(least - 1, most + 1));
+  return fc.tuple(among('x¦é¦😀¦A¦1'), lengths).map(([character, length]) => character.repeat(length));
 }
 
 export const wild: fc.Arbitrary<string> = fc.oneof(
@@ -198,7 +192,7 @@ export const wild: fc.Arbitrary<string> = fc.oneof(
   among('¦ ¦\0¦\u202e¦\ufeff¦\u2028¦__proto__¦constructor¦../..¦${x}'),
 );
 
-export function valueOf(name: string, { control }: Field<unknown>): fc.Arbitrary<string> {
-  const good = known[name] ?? valuesFor(control);
-  return mostly(25, good, valuesFor(control), mutated(good), wild, stretch, stretch);
+export function valueOf(name: string, field: Field): fc.Arbitrary<string> {
+  const good = known[name] ?? valuesFor(field);
+  return mostly(25, good, valuesFor(field), mutated(good), wild, stretch, stretch);
 }

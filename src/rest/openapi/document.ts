@@ -3,6 +3,7 @@ import { type Access, needsToken } from '../../lib/caller.ts';
 import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
+import { describeField } from '../field-description.ts';
 import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
 import { type Parameter, formTypes, commonFields, formSchema, queryParameters } from './schemas.ts';
@@ -214,7 +215,7 @@ function bodyOf(tree: Tree, entry: Entry): Json {
     (formType) => [formType, { schema: formSchema(fields, common, formType) }] as const,
   );
   return {
-    required: Object.values(fields).some(({ required }) => required),
+    required: Object.values(fields).some((field) => describeField(field).isRequired),
     content: Object.fromEntries(content),
   };
 }

@@ -1,5 +1,6 @@
 // Form fields as JSON Schema, for the query and the two kinds of form.
-import type { Control, Field, Fields } from '../fields.ts';
+import { type FieldDescription, describeField } from '../field-description.ts';
+import type { Fields } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
 import type { Json } from '../../lib/json.ts';
 
@@ -41,8 +42,9 @@ export function formSchema(
   common: readonly (keyof typeof commonFields)[],
   formType: FormType,
 ): Schema {
-  const own = Object.entries(fields).map(([name, field]) => [name, fieldSchema(field, formType)] as const);
-  const needed = Object.keys(fields).filter((name) => fields[name]?.required);
+  const described = Object.entries(fields).map(([name, field]) => [name, describeField(field)] as const);
+  const own = described.map(([name, field]) => [name, fieldSchema(field, formType)] as const);
+  const needed = described.flatMap(([name, { isRequired }]) => (isRequired ? name : []));
   return {
     type: 'object',
     properties: {
@@ -58,58 +60,41 @@ export function formSchema(
 export type Parameter = { readonly name: string; readonly [key: string]: Json };
 
 export function queryParameters(fields: Fields): Parameter[] {
-  return Object.entries(fields).map(([name, field]: [string, Field<unknown>]) => {
-    const { description, ...schema } = fieldSchema(field, 'application/x-www-form-urlencoded');
-    return { name, in: 'query', description: description ?? '', required: field.required, schema };
+  return Object.entries(fields).map(([name, field]) => {
+    const described = describeField(field);
+    const { description, ...schema } = fieldSchema(described, 'application/x-www-form-urlencoded');
+    return { name, in: 'query', description: description ?? '', required: described.isRequired, schema };
   });
 }
 
-function fieldSchema(field: Field<unknown>, formType: FormType): Schema {
-  const { description, fallback, control } = field;
-  const text = { description: field.clearable ? `${description} A blank value empties it.` : description };
-  const schema = valueSchema(control, field, formType);
-  if (fallback === undefined) return { ...schema, ...text };
-  const isText = schema.type === 'string';
-  return { ...schema, ...text, default: isText ? fallback : (JSON.parse(fallback) as Json) };
+function fieldSchema(field: FieldDescription, formType: FormType): Schema {
+  const { description, fallback, blankValue } = field;
+  return {
+    ...valueSchema(field, formType),
+    description: blankValue === undefined ? description : `${description} A blank value empties it.`,
+    ...(fallback !== undefined && { default: fallback }),
+  };
 }
 
-function valueSchema(control: Control, { required, clearable }: Field<unknown>, formType: FormType): Schema {
-  switch (control.kind) {
-    case 'number':
-      return { type: 'integer', minimum: control.from, maximum: control.to };
-    case 'choice':
-      return control.choices.join() === 'true,false'
-        ? { type: 'boolean' }
-        : { type: 'string', enum: control.choices };
-    case 'file':
-      // A urlencoded form carries the content of a file as text.
-      return formType === 'multipart/form-data'
-        ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
-        : { type: 'string' };
-    case 'text': {
-      const { minLength = 1, maxLength = maxTextBytes, pattern, secret, holds } = control;
-      const isBounded = !clearable && (required || minLength > 1);
-      return {
-        type: 'string',
-        ...(isBounded && minLength > 0 && { minLength }),
-        maxLength,
-        ...(pattern !== undefined && { pattern: clearable ? `^$|${pattern}` : pattern }),
-        ...(secret && { format: 'password' }),
-        ...(holds && held[holds]),
-      };
-    }
+function valueSchema(
+  { schema, control, isRequired, blankValue }: FieldDescription,
+  formType: FormType,
+): Schema {
+  if (control === 'file') {
+    // A urlencoded form carries the content of a file as text.
+    return formType === 'multipart/form-data'
+      ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
+      : { type: 'string' };
   }
+  if (schema.type !== 'string' || schema.enum) return schema;
+  // A blank text counts as absent or empties the field, so a lower limit counts only for texts that must be given.
+  const { minLength = 1, maxLength = maxTextBytes, pattern, ...others } = schema;
+  const isClearable = blankValue !== undefined;
+  const isBounded = !isClearable && (isRequired || minLength > 1);
+  return {
+    ...others,
+    ...(isBounded && minLength > 0 && { minLength }),
+    maxLength,
+    ...(pattern !== undefined && { pattern: isClearable ? `^$|${pattern}` : pattern }),
+  };
 }
-
-const held: Record<NonNullable<(Control & { kind: 'text' })['holds']>, Schema> = {
-  url: { format: 'uri' },
-  object: { contentMediaType: 'application/json', contentSchema: { type: 'object' } },
-  reference: {
-    contentMediaType: 'application/json',
-    contentSchema: {
-      type: 'object',
-      properties: { id: { type: 'string', minLength: 1 } },
-      required: ['id'],
-    },
-  },
-};

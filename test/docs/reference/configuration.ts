@@ -3,6 +3,7 @@
 import { type ConfigError, readConfig } from '../../../src/config/config.ts';
 import { type VariableGroup, variables } from '../../kit/variables.ts';
 import { webhookSettings } from '../../../src/webhooks/settings.ts';
+import { describeField } from '../../../src/rest/field-description.ts';
 import type { Field, Fields } from '../../../src/rest/fields.ts';
 import type { Resource } from '../../../src/rest/resource.ts';
 import { startServer } from '../../kit/server.ts';
@@ -74,9 +75,13 @@ function settingsPart(admin: Resource): string {
   const { services } = admin.resources;
   const fields: Fields = services?.resources.webhooks?.resources.settings?.onPost?.fields ?? {};
   const rows = Object.entries(webhookSettings.initial).map(([name, value]) => {
-    const { control, description } = fields[name] as Field<unknown>;
-    const allowed = control.kind === 'number' ? `an integer from ${control.from} to ${control.to}` : '';
-    return [code(name), allowed, code(String(value)), description];
+    const { schema, description } = describeField(fields[name] as Field);
+    return [
+      code(name),
+      `an integer from ${schema.minimum} to ${schema.maximum}`,
+      code(String(value)),
+      description,
+    ];
   });
   return settingsIntro + '\n' + table(['Setting', 'Allowed', 'Default', 'Meaning'], rows);
 }

@@ -1,0 +1,177 @@
+// The kinds of form fields. Each reads text as a zod schema and reports problems in the words of the form API.
+import * as z from 'zod';
+import { findExcess } from '../lib/json.ts';
+import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
+import type { FormFile } from './form.ts';
+
+type TextOptions = {
+  from?: number;
+  to: number;
+  pattern?: RegExp;
+  /** Completes "must be …". */
+  allowed?: string;
+  control?: 'lines' | 'password';
+  normalise?: (text: string) => string;
+};
+
+export function text(options: TextOptions): z.ZodString {
+  const { from = 1, to, pattern, control, normalise = (value) => value } = options;
+  const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
+  const isAllowed = (value: string) => hasLength(value, from, to) && (!pattern || pattern.test(value));
+  const isOneLine = (value: string) => !/[\n\r\u0085\u2028\u2029]/.test(value);
+  return z
+    .string()
+    .overwrite(normalise)
+    .refine(isAllowed, { error: `must be ${allowed}.`, abort: true })
+    .refine(isXmlText, { error: 'must not contain control characters.', abort: true })
+    .refine((value) => control === 'lines' || isOneLine(value), { error: 'must be one line.', abort: true })
+    .meta({
+      minLength: from,
+      maxLength: to,
+      ...(pattern && { pattern: pattern.source }),
+      ...((pattern || from > 1) && { allowed }),
+      ...(control && { control }),
+      ...(control === 'password' && { format: 'password' }),
+    });
+}
+
+/** A character has at most two code units. Counting the characters of a long text takes long. */
+function hasLength(value: string, from: number, to: number): boolean {
+  const length = value.length > 2 * to ? Infinity : Array.from(value).length;
+  return length >= from && length <= to;
+}
+
+export function integer(from: number, to: number) {
+  const problem = `must be an integer from ${from} to ${to}.`;
+  return z.preprocess(toInteger, z.int(problem).min(from, problem).max(to, problem));
+}
+
+function toInteger(raw: unknown): number {
+  const digits = typeof raw === 'string' ? raw.trim() : '';
+  // Adding 0 turns -0 into 0.
+  return /^-?[0-9]{1,15}$/.test(digits) ? Number(digits) + 0 : NaN;
+}
+
+/** The optional fields of the integers that a schema describes, with their labels, descriptions and ranges. */
+export function integerFields<K extends string>(shape: Readonly<Record<K, z.ZodInt>>) {
+  const fields = Object.entries<z.ZodInt>(shape).map(([name, schema]) => {
+    const field = integer(Number(schema.minValue), Number(schema.maxValue));
+    return [name, field.optional().meta(schema.meta() ?? {})] as const;
+  });
+  return Object.fromEntries(fields) as Record<K, z.ZodOptional<ReturnType<typeof integer>>>;
+}
+
+/** A time in milliseconds since the epoch. An integer field has at most 15 digits. */
+export function moment() {
+  return integer(0, 999_999_999_999_999);
+}
+
+export function choice<const C extends readonly string[]>(choices: C, { ignoresCase = false } = {}) {
+  const normalise = (raw: unknown) => {
+    const trimmed = String(raw).trim();
+    return ignoresCase ? trimmed.toLowerCase() : trimmed;
+  };
+  return z.preprocess(normalise, z.enum(choices, `must be one of ${choices.join(', ')}.`));
+}
+
+export function boolean() {
+  const values = new Map([
+    ['true', true],
+    ['false', false],
+  ]);
+  const toBoolean = (raw: unknown) => values.get(String(raw).trim().toLowerCase());
+  return z
+    .preprocess(toBoolean, z.boolean('must be true or false.'))
+    .meta({ choiceLabels: { true: 'Yes', false: 'No' } });
+}
+
+export function httpUrl(): z.ZodString {
+  return z
+    .string()
+    .trim()
+    .refine(isHttpUrl, { error: `must be ${httpUrlRule}.`, abort: true })
+    .meta({ maxLength: 2048, format: 'uri' });
+}
+
+/** A urlencoded form cannot carry a file, so text counts as the content of a file without a name. */
+export function file() {
+  const toFile = (raw: unknown) =>
+    typeof raw === 'string' ? { filename: '', contentType: 'text/plain', bytes: Buffer.from(raw) } : raw;
+  const given = z.custom<FormFile>((raw) => raw !== undefined);
+  return z.preprocess(toFile, given).meta({ control: 'file' });
+}
+
+const jsonContent = { control: 'lines', contentMediaType: 'application/json' } as const;
+const objectContent = { ...jsonContent, contentSchema: { type: 'object' } } as const;
+
+export function jsonObject() {
+  const read = (raw: string, context: z.RefinementCtx) => {
+    const result = parseJsonObject(raw);
+    return 'problem' in result ? refuse(context, [result.problem]) : result.object;
+  };
+  return z.string().transform(read).meta(objectContent);
+}
+
+/** The text of a JSON object. */
+export function jsonText(maxBytes: number): z.ZodString {
+  return z
+    .string()
+    .refine((raw) => Buffer.byteLength(raw) <= maxBytes, {
+      error: `must be at most ${maxBytes} bytes.`,
+      abort: true,
+    })
+    .superRefine((raw, context) => {
+      const result = parseJsonObject(raw);
+      if ('problem' in result) context.addIssue(result.problem);
+    })
+    .trim()
+    .meta({ ...objectContent, maxLength: maxBytes });
+}
+
+/** The id in a JSON object. */
+export function reference() {
+  const read = (raw: string, context: z.RefinementCtx) => {
+    const result = parseJsonObject(raw);
+    const id = 'object' in result ? result.object.id : undefined;
+    return typeof id === 'string' && id !== ''
+      ? id
+      : refuse(context, ['must be a JSON object of the form {"id": "…"}.']);
+  };
+  const content = {
+    type: 'object',
+    properties: { id: { type: 'string', minLength: 1 } },
+    required: ['id'],
+  };
+  return z
+    .string()
+    .transform(read)
+    .meta({ ...jsonContent, contentSchema: content });
+}
+
+/** JSON is serialized recursively, so its depth must be limited. The form limits the number of values. */
+const jsonLimits = { values: Infinity, nesting: 64 };
+
+function parseJsonObject(raw: string): { object: Readonly<Record<string, unknown>> } | { problem: string } {
+  const problem = findExcess(Buffer.from(raw), jsonLimits);
+  if (problem !== undefined) return { problem };
+  try {
+    const value: unknown = JSON.parse(raw);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return { object: value as Record<string, unknown> };
+    }
+  } catch {
+    // Refused below.
+  }
+  return { problem: 'must be a JSON object.' };
+}
+
+/** In a change, an absent field keeps the stored value and a blank one empties it. */
+export function clearable<T extends z.ZodType>(field: T, empty: z.infer<T> | '' = ''): z.ZodOptional<T> {
+  return field.optional().meta({ blankValue: empty });
+}
+
+/** Refuses the text of a field in a transform. */
+export function refuse(context: z.RefinementCtx, problems: readonly string[]): never {
+  for (const problem of problems) context.addIssue(problem);
+  return z.NEVER;
+}

@@ -1,10 +1,9 @@
 // The module of the package: starts Steward inside another program, such as a test.
 import { pino } from 'pino';
-// Loads the server together with this module, so that startSteward() need not load it.
-import './testing/start.ts';
 import { isVariable } from './config/variables.ts';
 import { type StewardControl, createControlClient } from './testing/control-client.ts';
 import { startServer } from './app/start.ts';
+import { startControlled } from './testing/start.ts';
 
 export type {
   Clock,
@@ -63,6 +62,7 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
     env: { ...defaultsFor(env), ...env },
     catalogText: catalog && JSON.stringify(catalog),
     createLogger: ({ logLevel: level }) => pino({ level }),
+    startControlled,
     issueAdminToken: true,
   });
   const url = reachable(server.address);

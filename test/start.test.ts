@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ConfigError } from '../src/config/config.ts';
 import { startServer } from '../src/app/start.ts';
+import { startControlled } from '../src/testing/start.ts';
 
 /** Writes a file of this test and returns its path. */
 function writeTemporary(content: unknown): string {
@@ -24,6 +25,7 @@ async function start(env: Record<string, string>): Promise<readonly string[]> {
     env: { PORT: '0', ADMIN_PASSWORD: 'a good password', ...env },
     builtFiles: new URL('../dist/', import.meta.url),
     createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+    startControlled,
   });
   onTestFinished(server.close);
   return lines;

@@ -11,7 +11,7 @@ import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
 import { simulatedPerformers } from '../upgrades/planning/performers.ts';
 
-type BackendOptions = {
+export type BackendOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly logger: Logger;

@@ -9,10 +9,10 @@ const closeWithinMs = 12_000;
 /** Some work, such as a DNS lookup, cannot be cancelled and would keep the process alive. */
 const lingerMs = 500;
 
-type ProcessOptions = Pick<StartOptions, 'leaseMs'>;
+type ProcessOptions = Pick<StartOptions, 'leaseMs' | 'startControlled'>;
 
 /** Resolves when the server listens. Ends the process if it cannot start. */
-export async function runProcess(options: ProcessOptions = {}): Promise<void> {
+export async function runProcess(options: ProcessOptions): Promise<void> {
   try {
     await start(options);
   } catch (error) {

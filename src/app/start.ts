@@ -5,7 +5,7 @@ import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import type { App, NewApp } from './app.ts';
 import { createPasswords, saltBytes } from '../auth/password.ts';
-import { createExecutor, openStore } from './backends.ts';
+import { type BackendOptions, createExecutor, openStore } from './backends.ts';
 import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
 import { readCatalogFile } from './catalog-file.ts';
 import { sampleCatalog } from '../catalog/sample.ts';
@@ -26,6 +26,8 @@ export type StartOptions = {
   /** The text of a catalog file. Default: the file that CATALOG_FILE names. */
   readonly catalogText?: string | undefined;
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
+  /** Starts the app with TEST_CONTROL=true. */
+  readonly startControlled: (options: AppOptions) => Promise<App>;
   /** Called before the start continues with what may take long. */
   readonly onConfigured?: (logger: Logger) => void;
   /**
@@ -38,6 +40,9 @@ export type StartOptions = {
   /** Whether the program that starts the server gets a token of the first administrator. */
   readonly issueAdminToken?: true;
 };
+
+/** What starting an app needs beside its store and its executor. */
+export type AppOptions = Omit<NewApp, 'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'>;
 
 export type StartedServer = {
   readonly app: App;
@@ -67,7 +72,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
   const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);
-  const app = await createServer({
+  const appOptions = {
     config,
     runtime,
     httpClient,
@@ -81,9 +86,10 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     wsdl: await read('wsdl/ServiceCatalog.wsdl'),
     catalog,
     adminHash: () => early ?? hashAdminPassword(),
-    leaseMs: options.leaseMs,
-    builtFiles,
-  }).catch(async (error: unknown) => {
+  };
+  const backends = { config, runtime, logger, leaseMs: options.leaseMs, builtFiles };
+  const starting = config.testControl ? options.startControlled(appOptions) : startApp(appOptions, backends);
+  const app = await starting.catch(async (error: unknown) => {
     await httpClient.close();
     throw error;
   });
@@ -119,22 +125,10 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   };
 }
 
-type ServerOptions = Omit<NewApp, 'store' | 'executor' | 'logger'> & {
-  readonly logger: Logger;
-  readonly leaseMs: number | undefined;
-  readonly builtFiles: URL;
-};
-
-async function createServer({ leaseMs, builtFiles, ...options }: ServerOptions): Promise<App> {
-  const { config, runtime, logger, version } = options;
-  if (config.testControl) {
-    const { startControlled } = await import('../testing/start.ts');
-    return startControlled(options);
-  }
+async function startApp(options: AppOptions, backends: BackendOptions): Promise<App> {
   const { createApp } = await import('./app.ts');
-  const backends = { config, runtime, logger, leaseMs, builtFiles };
   const store = await openStore(backends);
-  const executor = await createExecutor(backends, store, version);
+  const executor = await createExecutor(backends, store, options.version);
   return createApp({ ...options, store, executor });
 }
 

@@ -1,15 +1,14 @@
 // The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other
-// body counts in bytes until its request is answered. If its caller has no valid bearer token or session cookie, it
-// must also arrive in time: after a second it takes one of the few slots of its client network, and after a minute
-// it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
+// body counts in bytes until its request is answered. Bodies of signed-in callers have a budget of their own, so that
+// others cannot use it up. Bodies of others share theirs fairly between networks (`network-limits.ts`).
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../lib/errors.ts';
 import { networkOf } from '../lib/address.ts';
-import { EarliestTimer } from '../lib/async.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
+import { AnonymousArrivals, ByteBudget, tooManyBodies } from './network-limits.ts';
 import { countBody } from './request-body.ts';
 
 type BodyLimitsOptions = {
@@ -19,27 +18,13 @@ type BodyLimitsOptions = {
   readonly isSignedIn: (request: FastifyRequest) => Promise<boolean>;
 };
 
-type Refuse = (error: ServiceError) => void;
-
-type Arrival = {
-  readonly refuse: Refuse;
-  readonly network: string;
-  readonly startedAt: number;
-  hasSlot: boolean;
-};
-
 export class BodyLimits {
-  readonly #runtime: BodyLimitsOptions['runtime'];
   readonly #isSignedIn: BodyLimitsOptions['isSignedIn'];
   readonly #signedIn: ByteBudget;
   readonly #anonymous: ByteBudget;
-  /** In the order of their start. */
-  readonly #arrivals = new Set<Arrival>();
-  readonly #slotsTaken = new Map<string, number>();
-  readonly #timer: EarliestTimer;
+  readonly #arrivals: AnonymousArrivals;
 
   constructor({ runtime, maxFileBytes, isSignedIn }: BodyLimitsOptions) {
-    this.#runtime = runtime;
     this.#isSignedIn = isSignedIn;
     // A form with the largest file and its texts must fit into the share of one network.
     const leastShare = maxFileBytes + maxBodyBytes;
@@ -49,7 +34,7 @@ export class BodyLimits {
       budgetOf(anonymousBodies.maxBytes),
       budgetOf(anonymousBodies.maxBytes) / 2,
     );
-    this.#timer = new EarliestTimer(runtime, () => this.#checkArrivals());
+    this.#arrivals = new AnonymousArrivals(runtime);
   }
 
   /**
@@ -67,7 +52,7 @@ export class BodyLimits {
   }
 
   stop(): void {
-    this.#timer.cancel();
+    this.#arrivals.stop();
   }
 
   #count(request: FastifyRequest, reply: FastifyReply, payload: Readable, isSignedIn: boolean): Readable {
@@ -85,82 +70,13 @@ export class BodyLimits {
     body.once('error', () => {
       if (!reply.sent) void reply.header('connection', 'close');
     });
-    const arrival = isSignedIn ? undefined : this.#addArrival((error) => body.destroy(error), network);
-    body.once('close', () => arrival && this.#removeArrival(arrival));
+    if (!isSignedIn) this.#arrivals.add(body, network);
     // The memory of the form is in use until the answer: an operation may wait, for example to check a password.
     reply.raw.once('close', () => {
       body.destroy();
       budget.give(network, bytes);
     });
     return body;
-  }
-
-  #addArrival(refuse: Refuse, network: string): Arrival {
-    const arrival = { refuse, network, startedAt: this.#runtime.now(), hasSlot: false };
-    this.#arrivals.add(arrival);
-    this.#timer.fireAt(arrival.startedAt + anonymousBodies.uncountedMs);
-    return arrival;
-  }
-
-  #removeArrival(arrival: Arrival): void {
-    if (!this.#arrivals.delete(arrival) || !arrival.hasSlot) return;
-    const taken = (this.#slotsTaken.get(arrival.network) ?? 0) - 1;
-    if (taken > 0) this.#slotsTaken.set(arrival.network, taken);
-    else this.#slotsTaken.delete(arrival.network);
-  }
-
-  #checkArrivals(): void {
-    const now = this.#runtime.now();
-    for (const arrival of this.#arrivals) {
-      const age = now - arrival.startedAt;
-      if (age < anonymousBodies.uncountedMs) break;
-      if (age >= anonymousBodies.timeoutMs) this.#refuse(arrival, late());
-      else if (!arrival.hasSlot && !this.#takeSlot(arrival)) this.#refuse(arrival, tooManyBodies());
-    }
-    for (const { startedAt, hasSlot } of this.#arrivals) {
-      this.#timer.fireAt(startedAt + (hasSlot ? anonymousBodies.timeoutMs : anonymousBodies.uncountedMs));
-      if (!hasSlot) break;
-    }
-  }
-
-  #takeSlot(arrival: Arrival): boolean {
-    const taken = this.#slotsTaken.get(arrival.network) ?? 0;
-    arrival.hasSlot = taken < anonymousBodies.maxPerNetwork;
-    if (arrival.hasSlot) this.#slotsTaken.set(arrival.network, taken + 1);
-    return arrival.hasSlot;
-  }
-
-  #refuse(arrival: Arrival, error: ServiceError): void {
-    this.#removeArrival(arrival);
-    arrival.refuse(error);
-  }
-}
-
-class ByteBudget {
-  readonly #most: number;
-  readonly #maxPerNetwork: number;
-  readonly #byNetwork = new Map<string, number>();
-  #total = 0;
-
-  constructor(most: number, maxPerNetwork: number) {
-    this.#most = most;
-    this.#maxPerNetwork = maxPerNetwork;
-  }
-
-  /** Counts the bytes in any case, because they have arrived. Returns false if they are too many. */
-  take(network: string, bytes: number): boolean {
-    const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
-    this.#byNetwork.set(network, ofNetwork);
-    this.#total += bytes;
-    return this.#total <= this.#most && ofNetwork <= this.#maxPerNetwork;
-  }
-
-  give(network: string, bytes: number): void {
-    if (bytes === 0) return;
-    this.#total -= bytes;
-    const ofNetwork = (this.#byNetwork.get(network) ?? 0) - bytes;
-    if (ofNetwork > 0) this.#byNetwork.set(network, ofNetwork);
-    else this.#byNetwork.delete(network);
   }
 }
 
@@ -190,12 +106,4 @@ export function hasBody({ method, headers }: FastifyRequest): boolean {
 
 function isChunked({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined;
-}
-
-function tooManyBodies(): ServiceError {
-  return new ServiceError('unavailable', 'Too many request bodies are being read.', { retryAfterSeconds: 5 });
-}
-
-function late(): ServiceError {
-  return new ServiceError('invalid', 'The request body did not arrive in time.');
 }

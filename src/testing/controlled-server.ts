@@ -7,7 +7,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type App, type NewApp, createApp } from '../app/app.ts';
+import { type App, createApp } from '../app/app.ts';
+import type { AppOptions } from '../app/start.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
@@ -30,8 +31,6 @@ import { FailureRules, type KnownRoute } from './rule.ts';
 import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
 /** The store, the executor and the clock belong to the controlled server. */
-export type ControlledOptions = Omit<NewApp, 'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'>;
-
 /** What `reset` and `restore` replace. */
 type World = {
   readonly app: App;
@@ -49,7 +48,7 @@ type World = {
 export class ControlledServer {
   readonly rules = new FailureRules();
   readonly journal = new Journal();
-  readonly #options: ControlledOptions;
+  readonly #options: AppOptions;
   readonly #real: Runtime;
   readonly #startedAt: number;
   readonly #exclusive = createMutex();
@@ -61,7 +60,7 @@ export class ControlledServer {
 
   /** `createControl` builds the control API. */
   static async start(
-    options: ControlledOptions,
+    options: AppOptions,
     createControl: (server: ControlledServer) => Promise<FastifyInstance>,
   ): Promise<ControlledServer> {
     const server = new ControlledServer(options);
@@ -71,7 +70,7 @@ export class ControlledServer {
     return server;
   }
 
-  private constructor(options: ControlledOptions) {
+  private constructor(options: AppOptions) {
     this.#options = options;
     this.#real = options.runtime;
     this.#startedAt = options.runtime.now();
@@ -88,7 +87,7 @@ export class ControlledServer {
     };
   }
 
-  get options(): ControlledOptions {
+  get options(): AppOptions {
     return this.#options;
   }
 

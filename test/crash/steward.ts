@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 import { users } from '../../src/auth/user.ts';
 import { type StartOptions, startServer } from '../../src/app/start.ts';
+import { startControlled } from '../../src/testing/start.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';
@@ -156,6 +157,7 @@ export async function startInProcess(
     builtFiles,
     env: variables,
     createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+    startControlled,
   });
   const stopChecking = checkSentDeliveries();
   let closed: Promise<void> | undefined;

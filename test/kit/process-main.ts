@@ -2,6 +2,10 @@
 // shortens its lease.
 import './check-process.js';
 import { runProcess } from '../../src/app/process.ts';
+import { startControlled } from '../../src/testing/start.ts';
 
 const { TEST_LEASE_MS } = process.env;
-await runProcess(TEST_LEASE_MS === undefined ? {} : { leaseMs: Number(TEST_LEASE_MS) });
+await runProcess({
+  startControlled,
+  ...(TEST_LEASE_MS !== undefined && { leaseMs: Number(TEST_LEASE_MS) }),
+});

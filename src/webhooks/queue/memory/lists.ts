@@ -1,5 +1,5 @@
-// The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones in the
-// order in which they are removed.
+// The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones until they
+// are removed (`finished.ts`).
 //
 // Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the
 // webhooks: a webhook whose delivery was claimed moves to the end of the turns.
@@ -11,9 +11,7 @@ import {
 } from '../delivery-filter.ts';
 import {
   type Delivery,
-  bytesOfFinished,
   discard,
-  isRecoverable,
   priorityOf,
   redeliveryOf,
   waitingSince,
@@ -31,15 +29,8 @@ import type {
   Redelivered,
   RedeliveryBatch,
 } from '../delivery-queue.ts';
+import { FinishedDeliveries } from './finished.ts';
 import { WaitingList } from './waiting-list.ts';
-
-/**
- * The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of
- * all webhooks.
- */
-const maxFinishedBytes = 64 * 1024 ** 2;
-
-type Kind = keyof DeliveryRetention;
 
 type Next = { readonly at: number; readonly delivery: Delivery };
 
@@ -49,8 +40,6 @@ type WebhookLists = {
   readonly deliveries: Map<string, Delivery>;
   /** Pending deliveries that are not claimed, by priority. */
   readonly waiting: Readonly<Record<0 | 1 | 2, WaitingList>>;
-  /** Ids of finished deliveries, in the order in which they finished. */
-  readonly finished: Record<Kind, Set<string>>;
 };
 
 export type DeliveryListDump = {
@@ -63,27 +52,21 @@ export type DeliveryListDump = {
 };
 
 export class DeliveryLists {
-  readonly #retention: DeliveryRetention;
   readonly #byWebhook = new Map<string, WebhookLists>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #claimed = new Set<string>();
   /** Webhooks that may have pending deliveries, in the order of their turns. */
   readonly #turns = new Set<string>();
-  /** Ids of all webhooks in the order the deliveries finished, and their bytes. */
-  readonly #finished: Record<Kind, { readonly ids: Set<string>; bytes: number }> = {
-    history: { ids: new Set(), bytes: 0 },
-    recoverable: { ids: new Set(), bytes: 0 },
-  };
+  readonly #finished: FinishedDeliveries;
   #pending = 0;
   #pendingBytes = 0;
-  #evicted = 0;
 
   constructor(retention: DeliveryRetention) {
-    this.#retention = retention;
+    this.#finished = new FinishedDeliveries(retention);
   }
 
   get evicted(): number {
-    return this.#evicted;
+    return this.#finished.evicted;
   }
 
   pending(): { count: number; bytes: number } {
@@ -161,20 +144,19 @@ export class DeliveryLists {
 
   /** Links finished deliveries to those that repeat them. */
   markRedelivered(marks: readonly (readonly [id: string, as: string])[]): void {
-    const changed = new Set<WebhookLists>();
+    const changed = new Set<string>();
     for (const [id, redeliveredAs] of marks) {
       const delivery = this.#deliveries.get(id);
       if (!delivery || delivery.state === 'pending') continue;
       const lists = this.#listsOf(delivery.webhookId);
       this.#remove(id, lists, 'keeps its place');
       this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
-      changed.add(lists);
+      changed.add(delivery.webhookId);
     }
-    for (const lists of changed) {
-      this.#sortHistory(lists);
-      this.#trim(lists, 'history');
+    for (const webhookId of changed) {
+      this.#finished.sortHistory(webhookId);
+      this.#evict(webhookId);
     }
-    this.#limitBytes('history');
   }
 
   /** Adds the delivery, or replaces the one with the same id. */
@@ -187,9 +169,7 @@ export class DeliveryLists {
       this.#turns.add(delivery.webhookId);
       return;
     }
-    const kind = kindOf(delivery);
-    this.#trim(lists, kind);
-    this.#limitBytes(kind);
+    this.#evict(delivery.webhookId);
   }
 
   /** Returns how many deliveries were pending. */
@@ -198,6 +178,7 @@ export class DeliveryLists {
     const pending = this.#of(webhookId).filter(({ state }) => state === 'pending').length;
     if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
     this.#byWebhook.delete(webhookId);
+    this.#finished.forget(webhookId);
     this.#turns.delete(webhookId);
     return pending;
   }
@@ -257,13 +238,12 @@ export class DeliveryLists {
   }
 
   dump(): DeliveryListDump {
-    const { history, recoverable } = this.#finished;
     const list = [...this.#deliveries.values()];
     // A webhook has no turn while all its pending deliveries are claimed. `load` frees them.
     const waiting = list.filter(({ state }) => state === 'pending').map(({ webhookId }) => webhookId);
     return {
       list,
-      finished: [...history.ids, ...recoverable.ids],
+      finished: this.#finished.ids(),
       turns: [...new Set([...this.#turns, ...waiting])],
     };
   }
@@ -314,10 +294,7 @@ export class DeliveryLists {
       this.#pendingBytes += bytesOfPayload(delivery.event);
       return;
     }
-    const kind = kindOf(delivery);
-    lists.finished[kind].add(id);
-    this.#finished[kind].ids.add(id);
-    this.#finished[kind].bytes += bytesOfFinished(delivery);
+    this.#finished.add(delivery);
   }
 
   /** A delivery that is replaced keeps its place in the order of all deliveries. */
@@ -328,43 +305,18 @@ export class DeliveryLists {
       this.#stopWaiting(delivery);
       this.#pending -= 1;
       this.#pendingBytes -= bytesOfPayload(delivery.event);
-    } else {
-      const kind = kindOf(delivery);
-      lists.finished[kind].delete(id);
-      this.#finished[kind].ids.delete(id);
-      this.#finished[kind].bytes -= bytesOfFinished(delivery);
-    }
+    } else this.#finished.delete(delivery);
     if (place !== undefined) return;
     this.#deliveries.delete(id);
     this.#claimed.delete(id);
     lists.deliveries.delete(id);
   }
 
-  #evict(id: string, lists: WebhookLists, kind: Kind): void {
-    this.#remove(id, lists);
-    if (kind === 'recoverable') this.#evicted += 1;
-  }
-
-  #trim(lists: WebhookLists, kind: Kind): void {
-    for (const id of lists.finished[kind]) {
-      if (lists.finished[kind].size <= this.#retention[kind]) return;
-      this.#evict(id, lists, kind);
+  /** Removes finished deliveries beyond the limits of the webhook and of all webhooks. */
+  #evict(webhookId: string): void {
+    for (const delivery of this.#finished.evict(webhookId)) {
+      this.#remove(delivery.id, this.#listsOf(delivery.webhookId));
     }
-  }
-
-  #limitBytes(kind: Kind): void {
-    for (const id of this.#finished[kind].ids) {
-      const delivery = this.#deliveries.get(id);
-      if (delivery === undefined || this.#finished[kind].bytes <= maxFinishedBytes) return;
-      this.#evict(id, this.#listsOf(delivery.webhookId), kind);
-    }
-  }
-
-  /** Deliveries that were redelivered have finished before others. */
-  #sortHistory({ finished }: WebhookLists): void {
-    const endOf = (id: string) => this.#deliveries.get(id)?.endedAt ?? 0;
-    const sorted = [...finished.history].sort((a, b) => endOf(a) - endOf(b));
-    finished.history = new Set(sorted);
   }
 
   #stopWaiting(delivery: Delivery): void {
@@ -396,12 +348,7 @@ function createLists(): WebhookLists {
   return {
     deliveries: new Map(),
     waiting: { 0: new WaitingList(), 1: new WaitingList(), 2: new WaitingList() },
-    finished: { history: new Set(), recoverable: new Set() },
   };
-}
-
-function kindOf(delivery: Delivery): Kind {
-  return isRecoverable(delivery) ? 'recoverable' : 'history';
 }
 
 /**

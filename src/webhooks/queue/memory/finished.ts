@@ -1,0 +1,87 @@
+// The finished deliveries in memory, in the order in which they finished. The first are removed when a webhook has too
+// many of a kind, or when all webhooks together have too many bytes of it.
+import { type Delivery, bytesOfFinished, isRecoverable } from '../delivery.ts';
+import type { DeliveryRetention } from '../delivery-queue.ts';
+
+const maxBytesPerKind = 64 * 1024 ** 2;
+
+type Kind = keyof DeliveryRetention;
+
+const kinds: readonly Kind[] = ['history', 'recoverable'];
+
+type ById = Map<string, Delivery>;
+
+export class FinishedDeliveries {
+  readonly #retention: DeliveryRetention;
+  readonly #all: Record<Kind, ById> = { history: new Map(), recoverable: new Map() };
+  readonly #byWebhook = new Map<string, Record<Kind, ById>>();
+  readonly #bytes: Record<Kind, number> = { history: 0, recoverable: 0 };
+  #evicted = 0;
+
+  constructor(retention: DeliveryRetention) {
+    this.#retention = retention;
+  }
+
+  /** How many recoverable deliveries were evicted. */
+  get evicted(): number {
+    return this.#evicted;
+  }
+
+  ids(): string[] {
+    return kinds.flatMap((kind) => [...this.#all[kind].keys()]);
+  }
+
+  add(delivery: Delivery): void {
+    const { id, webhookId } = delivery;
+    const kind = kindOf(delivery);
+    const ofWebhook = this.#byWebhook.get(webhookId) ?? { history: new Map(), recoverable: new Map() };
+    this.#byWebhook.set(webhookId, ofWebhook);
+    ofWebhook[kind].set(id, delivery);
+    this.#all[kind].set(id, delivery);
+    this.#bytes[kind] += bytesOfFinished(delivery);
+  }
+
+  delete(delivery: Delivery): void {
+    const { id, webhookId } = delivery;
+    const kind = kindOf(delivery);
+    if (!this.#all[kind].delete(id)) return;
+    this.#byWebhook.get(webhookId)?.[kind].delete(id);
+    this.#bytes[kind] -= bytesOfFinished(delivery);
+  }
+
+  /** For a deleted webhook, after its deliveries. */
+  forget(webhookId: string): void {
+    this.#byWebhook.delete(webhookId);
+  }
+
+  /** Deliveries that were redelivered have finished before others. */
+  sortHistory(webhookId: string): void {
+    const ofWebhook = this.#byWebhook.get(webhookId);
+    if (!ofWebhook) return;
+    const sorted = [...ofWebhook.history.values()].sort((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0));
+    ofWebhook.history = new Map(sorted.map((delivery) => [delivery.id, delivery]));
+  }
+
+  /** Deletes what exceeds the limits of the webhook or of all webhooks, and returns it. */
+  evict(webhookId: string): readonly Delivery[] {
+    const evicted: Delivery[] = [];
+    for (const kind of kinds) {
+      const ofWebhook = this.#byWebhook.get(webhookId)?.[kind] ?? new Map<string, Delivery>();
+      const evictFirst = (list: ById, isTooMuch: () => boolean) => {
+        for (const delivery of list.values()) {
+          if (!isTooMuch()) return;
+          this.delete(delivery);
+          evicted.push(delivery);
+        }
+      };
+      evictFirst(ofWebhook, () => ofWebhook.size > this.#retention[kind]);
+      evictFirst(this.#all[kind], () => this.#bytes[kind] > maxBytesPerKind);
+    }
+    this.#evicted += evicted.filter(isRecoverable).length;
+    return evicted;
+  }
+}
+
+function kindOf(delivery: Delivery): Kind {
+  return isRecoverable(delivery) ? 'recoverable' : 'history';
+}

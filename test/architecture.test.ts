@@ -87,13 +87,12 @@ describe('a file of src', () => {
   });
 });
 
-it('only the start imports the test control', () => {
+it('only the entry points import the test control', () => {
   const importers = sources.filter(
     (name) =>
       folderOf(name) !== 'testing' && localImportsOf(name).some((target) => folderOf(target) === 'testing'),
   );
-  // The package re-exports the client, which is no part of the server.
-  expect(importers.sort()).toEqual(['app/start.ts', 'package.ts']);
+  expect(importers.sort()).toEqual(['main.ts', 'package.ts']);
 });
 
 it('no file imports itself through others', () => {

@@ -1,8 +1,8 @@
 // The module of the package: starts Steward inside another program, such as a test.
 import { pino } from 'pino';
+import { startServer } from './app/start.ts';
 import { isVariable } from './config/variables.ts';
 import { type StewardControl, createControlClient } from './testing/control-client.ts';
-import { startServer } from './app/start.ts';
 import { startControlled } from './testing/start.ts';
 
 export type {

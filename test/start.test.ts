@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ConfigError } from '../src/config/config.ts';
 import { startServer } from '../src/app/start.ts';
+import type { ConfigError } from '../src/config/config.ts';
 import { startControlled } from '../src/testing/start.ts';
 
 /** Writes a file of this test and returns its path. */

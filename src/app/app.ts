@@ -5,21 +5,21 @@ import type { Registry } from 'prom-client';
 import { tokensResource } from '../auth/tokens.rest.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
+import { Frame } from '../console/frame.ts';
+import { sendHtml } from '../console/layout.ts';
+import { errorPage, errorTitle } from '../console/pages.ts';
+import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
-import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { registerProbes } from '../http/probes.ts';
 import { createServer } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
 import { retryWithin } from '../lib/async.ts';
-import { sendHtml } from '../console/layout.ts';
-import { Frame } from '../console/frame.ts';
-import { errorPage, errorTitle } from '../console/pages.ts';
 import { openApiDocument } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
+import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
-import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
 
 export type App = {

@@ -1,15 +1,15 @@
 // Creates the store and the executor that the configuration names.
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { tables } from './tables.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { createMemoryStore } from './stores/memory-store.ts';
 import type { Store } from '../store/store.ts';
-import type { Retention } from './stores/retention.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
 import { simulatedPerformers } from '../upgrades/planning/performers.ts';
+import { createMemoryStore } from './stores/memory-store.ts';
+import type { Retention } from './stores/retention.ts';
+import { tables } from './tables.ts';
 
 export type BackendOptions = {
   readonly config: Config;

@@ -1,8 +1,5 @@
 // Reads CATALOG_FILE, the catalog of a first start, and lists all its problems at once.
 import * as z from 'zod';
-import { type Problem, problemsOf } from '../lib/errors.ts';
-import { truncate } from '../lib/text.ts';
-import { type Fields, type Values, readField } from '../rest/fields.ts';
 import {
   type Folder,
   type InitialCatalog,
@@ -12,6 +9,9 @@ import {
   rootFolder,
 } from '../catalog/catalog.ts';
 import { fileServiceFields, folderFields } from '../catalog/fields.rest.ts';
+import { type Problem, problemsOf } from '../lib/errors.ts';
+import { truncate } from '../lib/text.ts';
+import { type Fields, type Values, readField } from '../rest/fields.ts';
 
 type CatalogFileResult = { readonly catalog: InitialCatalog } | { readonly problems: readonly Problem[] };
 

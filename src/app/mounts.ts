@@ -3,16 +3,16 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendEndpointPage } from '../catalog/pages/endpoint.ts';
 import { catalogOperations } from '../catalog/soap.ts';
 import { catalogNames, fillWsdl } from '../catalog/wsdl.ts';
-import { identifySession } from '../http/credentials.ts';
-import type { PublicUrls } from '../http/urls.ts';
 import type { Frame } from '../console/frame.ts';
 import { HtmlResponder } from '../console/responder.ts';
+import { identifySession } from '../http/credentials.ts';
+import type { PublicUrls } from '../http/urls.ts';
 import { MultipartReader } from '../rest/multipart.ts';
 import type { Tree } from '../rest/openapi/document.ts';
 import { restRoutes } from '../rest/routes.ts';
-import type { AppOptions, Services } from './services.ts';
 import { SoapHandler } from '../soap/handler.ts';
 import { soapEndpoint } from '../soap/plugin.ts';
+import type { AppOptions, Services } from './services.ts';
 
 export type Mount = {
   readonly http: FastifyInstance;

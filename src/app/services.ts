@@ -1,4 +1,5 @@
 // Creates the services of the features and connects them: a feature calls another through a function that it gets here.
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { AuditService } from '../audit/audit-service.ts';
 import { auditResource } from '../audit/audit.rest.ts';
 import { operationTitles } from '../audit/pages/titles.ts';
@@ -7,38 +8,34 @@ import type { SignInLimit } from '../auth/sign-in-limit.ts';
 import { TokenService } from '../auth/token-service.ts';
 import { expirationMinutes } from '../auth/token.ts';
 import { securityResource } from '../auth/users.rest.ts';
-import { pathOfService } from '../catalog/catalog.ts';
 import { CatalogCache } from '../catalog/catalog-cache.ts';
+import { pathOfService } from '../catalog/catalog.ts';
 import { directoryResource } from '../catalog/directory.rest.ts';
 import { catalogResource } from '../catalog/rest.ts';
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Config } from '../config/config.ts';
-import { isUnavailable } from '../lib/errors.ts';
 import type { AssetFiles } from '../console/assets.ts';
+import { infoResource, versionNumber } from '../home/info.rest.ts';
+import { showHome } from '../home/pages/home.ts';
+import { rootResource } from '../home/root.rest.ts';
+import { Metrics } from '../http/metrics.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import { createTasks } from '../lib/tasks.ts';
+import { createAdmission, modeResource } from '../mode/mode.rest.ts';
+import { type Resource, folder } from '../rest/resource.ts';
+import { createRetryAfterRefresh } from '../store/refresh.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
-import { showHome } from '../home/pages/home.ts';
-import { infoResource, versionNumber } from '../home/info.rest.ts';
-import { rootResource } from '../home/root.rest.ts';
-import { createAdmission, modeResource } from '../mode/mode.rest.ts';
-import { Metrics } from '../http/metrics.ts';
-import type { PublicUrls } from '../http/urls.ts';
-import { type Resource, folder } from '../rest/resource.ts';
-import { createRetryAfterRefresh } from '../store/refresh.ts';
-import { createTasks } from '../lib/tasks.ts';
-import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
-import type { OnJobChange } from '../upgrades/jobs/job.ts';
 import { JobRunner } from '../upgrades/jobs/job-runner.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
 import { JobWatcher } from '../upgrades/jobs/job-watcher.ts';
+import type { OnJobChange } from '../upgrades/jobs/job.ts';
 import { upgradeStats } from '../upgrades/jobs/stats.ts';
 import { systemResource } from '../upgrades/upgrades.rest.ts';
+import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
 import { uploadsResource } from '../uploads/rest.ts';
-import type { RequestOptions } from '../webhooks/sending/delivery-request.ts';
-import { DeliveryWorker } from '../webhooks/sending/delivery-worker.ts';
-import { EventPublisher } from '../webhooks/queue/event-publisher.ts';
 import {
   type WebhookNotice,
   jobEvent,
@@ -46,11 +43,14 @@ import {
   serviceEvent,
   webhookEvent,
 } from '../webhooks/own-events.ts';
+import { EventPublisher } from '../webhooks/queue/event-publisher.ts';
 import { RedeliveryWorker } from '../webhooks/queue/redelivery-worker.ts';
+import type { RequestOptions } from '../webhooks/sending/delivery-request.ts';
+import { DeliveryWorker } from '../webhooks/sending/delivery-worker.ts';
+import type { HttpClient } from '../webhooks/sending/http-client.ts';
 import { webhookStats } from '../webhooks/stats.ts';
 import { listWebhooks } from '../webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from '../webhooks/webhooks.rest.ts';
-import type { HttpClient } from '../webhooks/sending/http-client.ts';
 
 export type AppOptions = {
   readonly config: Config;

@@ -3,19 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
-import type { App, NewApp } from './app.ts';
 import { createPasswords, saltBytes } from '../auth/password.ts';
-import { type BackendOptions, createExecutor, openStore } from './backends.ts';
 import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
-import { readCatalogFile } from './catalog-file.ts';
 import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { realRuntime } from '../lib/runtime.ts';
-import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
 import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry-auth.ts';
+import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
 import { readAuthorities } from '../webhooks/sending/authorities-file.ts';
 import { createHttpClient } from '../webhooks/sending/http-client.ts';
+import type { App, NewApp } from './app.ts';
+import { type BackendOptions, createExecutor, openStore } from './backends.ts';
+import { readCatalogFile } from './catalog-file.ts';
 
 const closeWithinMs = 8_000;
 

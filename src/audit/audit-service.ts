@@ -2,14 +2,14 @@
 //
 // An entry of a success is part of the update that makes the change. All other entries are stored on their own;
 // while the database is unavailable, they wait in memory.
-import { isUnavailable } from '../lib/errors.ts';
 import { retryWhileUnavailable } from '../lib/async.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import type { Store } from '../store/store.ts';
-import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import { changesOf } from '../store/audit-change.ts';
 import { type AuditEntry, mergeKeyOf, mergeWithinMs } from '../store/audit-entry.ts';
+import type { Store } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;

@@ -8,8 +8,8 @@ import {
   mergeWithinMs,
 } from '../store/audit-entry.ts';
 import { freeze } from '../store/changes.ts';
-import type { AuditStore, AuditWrites } from './audit-store.ts';
 import { done, runNow } from '../store/memory/run.ts';
+import type { AuditStore, AuditWrites } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 

@@ -1,4 +1,5 @@
 // The audit trail in PostgreSQL. A success is inserted by the statement or transaction that makes the change.
+import { groupBy } from '../lib/collections.ts';
 import {
   type AuditEntry,
   type AuditFilter,
@@ -6,11 +7,10 @@ import {
   mergeWithinMs,
   maxCountedEntries,
 } from '../store/audit-entry.ts';
-import { groupBy } from '../lib/collections.ts';
-import type { AuditStore } from './audit-store.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
-import type { Database } from '../store/postgres/database.ts';
 import { deleteInBatches } from '../store/postgres/batches.ts';
+import type { Database } from '../store/postgres/database.ts';
+import type { AuditStore } from './audit-store.ts';
 
 const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
 

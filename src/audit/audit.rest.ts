@@ -6,10 +6,10 @@ import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
 import { choice, integer, moment, text } from '../rest/field-types.ts';
 import type { Values } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
+import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
 import type { TitleOf } from './pages/titles.ts';
-import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from '../store/audit-entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 

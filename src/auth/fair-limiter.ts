@@ -3,8 +3,8 @@
 // Client networks take turns. Where no place is left to wait, a call of a network with few waiting calls displaces
 // the newest call of the network with the most. Within one network, subnets displace each other in the same way. So
 // neither a network nor guesses for one user name can use up the places of others.
-import { ServiceError } from '../lib/errors.ts';
 import { groupBy } from '../lib/collections.ts';
+import { ServiceError } from '../lib/errors.ts';
 
 type FairLimits = {
   readonly running: number;

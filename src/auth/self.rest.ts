@@ -1,8 +1,8 @@
 // REST resource of the caller's own account: `security/self`, with the sessions and the password.
 import * as z from 'zod';
-import { compareFields } from '../store/audit-change.ts';
 import { roles } from '../lib/caller.ts';
 import { type ServiceError, invalidField } from '../lib/errors.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { text } from '../rest/field-types.ts';
 import {
@@ -13,7 +13,7 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { type Account, accountView } from './pages/account.ts';

@@ -1,13 +1,13 @@
 // Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
-import type { AuditEntry } from '../store/audit-entry.ts';
+import { networkOf, subnetOf } from '../lib/address.ts';
 import type { Caller, Credentials, Identify, Identity } from '../lib/caller.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import type { Tasks } from '../lib/tasks.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { Tasks } from '../lib/tasks.ts';
-import { networkOf, subnetOf } from '../lib/address.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
 import { type Passwords, createPasswords, saltBytes } from './password.ts';
 import { type SignInAttempt, SignInLimit } from './sign-in-limit.ts';

@@ -1,10 +1,10 @@
 // Tokens and sign-ins in memory.
-import type { AuditEntry } from '../store/audit-entry.ts';
-import type { Token } from './token.ts';
-import { freeze } from '../store/changes.ts';
-import type { TokenStore, TokenWrites } from './token-store.ts';
 import type { MemoryAudit } from '../audit/audit-store-memory.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
+import { freeze } from '../store/changes.ts';
 import { done, runNow } from '../store/memory/run.ts';
+import type { TokenStore, TokenWrites } from './token-store.ts';
+import type { Token } from './token.ts';
 
 export type TokenDump = {
   readonly list: readonly Token[];

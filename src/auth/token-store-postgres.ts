@@ -1,13 +1,13 @@
 // Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second,
 // not for every request.
-import type { AuditEntry } from '../store/audit-entry.ts';
-import type { Token } from './token.ts';
-import type { Runtime } from '../lib/runtime.ts';
-import { freeze } from '../store/changes.ts';
-import type { TokenStore, TokenWrites } from './token-store.ts';
 import { insertEntries } from '../audit/audit-store-postgres.ts';
-import { type Client, type Database, query } from '../store/postgres/database.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
+import { freeze } from '../store/changes.ts';
 import { deleteInBatches } from '../store/postgres/batches.ts';
+import { type Client, type Database, query } from '../store/postgres/database.ts';
+import type { TokenStore, TokenWrites } from './token-store.ts';
+import type { Token } from './token.ts';
 
 /** How long other processes may still accept an ended token. */
 const freshForMs = 500;

@@ -1,7 +1,13 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import * as z from 'zod';
+import { sessionCookie } from '../http/credentials.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import { plainAddress } from '../lib/address.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
+import { answerObject, time } from '../rest/answer.ts';
+import { choice, integer, text } from '../rest/field-types.ts';
+import { maxNextLength, ownPath } from '../rest/request.ts';
 import {
   type Operation,
   type Outcome,
@@ -11,12 +17,6 @@ import {
   resource,
   success,
 } from '../rest/resource.ts';
-import type { PublicUrls } from '../http/urls.ts';
-import { answerObject, time } from '../rest/answer.ts';
-import { choice, integer, text } from '../rest/field-types.ts';
-import { sessionCookie } from '../http/credentials.ts';
-import { maxNextLength, ownPath } from '../rest/request.ts';
-import { plainAddress } from '../lib/address.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { communityResource } from './community.rest.ts';
 import type { TokenService } from './token-service.ts';

@@ -2,9 +2,9 @@
 import { Secret } from '../lib/audit-fields.ts';
 import type { Caller, Role } from '../lib/caller.ts';
 import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
+import { isXmlText } from '../lib/text.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { isXmlText } from '../lib/text.ts';
 
 export type User = {
   readonly username: string;

@@ -1,9 +1,10 @@
 // REST resources of users: `security` and `security/users`.
 import * as z from 'zod';
-import { compareFields } from '../store/audit-change.ts';
 import { roles } from '../lib/caller.ts';
 import { formatCount } from '../lib/format.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
+import { choice, text } from '../rest/field-types.ts';
 import {
   type Checked,
   type Operation,
@@ -13,13 +14,12 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import { choice, text } from '../rest/field-types.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
-import { selfResource } from './self.rest.ts';
 import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
+import { selfResource } from './self.rest.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {

@@ -3,8 +3,8 @@ import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
-import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
+import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';
 import { audienceOf } from './listing.ts';
 
 type DirectoryOptions = {

@@ -1,5 +1,6 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../lib/caller.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
@@ -11,7 +12,6 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.rest.ts';
 import type { CatalogCache } from './catalog-cache.ts';

@@ -3,8 +3,8 @@ import { ServiceError } from '../lib/errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';
-import { type Service, addressOfService, fullNameOf, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
+import { type Service, addressOfService, fullNameOf, rootFolder } from './catalog.ts';
 import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './wsdl.ts';
 

@@ -1,6 +1,6 @@
 // `steward import-catalog`: reads the catalog of another server over SOAP and returns the text of a catalog file.
-import { type ServiceAccess, addressOfService, rootFolder } from '../catalog/catalog.ts';
 import { readCatalogFile } from '../app/catalog-file.ts';
+import { type ServiceAccess, addressOfService, rootFolder } from '../catalog/catalog.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
 import { CommandError } from './command-error.ts';

@@ -1,6 +1,6 @@
 // The stylesheet, script and icon of the pages. Their addresses change with their contents, so that browsers may keep them.
-import type { FastifyInstance } from 'fastify';
 import { createHash } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
 import { SharedAnswers } from '../http/compression.ts';
 
 export type AssetFiles = { readonly stylesheet: string; readonly script: string; readonly icon: string };

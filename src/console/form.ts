@@ -1,12 +1,12 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
 import { needsToken } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
-import type { Operation } from '../rest/resource.ts';
+import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
 import { type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
-import type { Layout } from './layout.ts';
-import { html, type Html } from '../lib/html.ts';
+import type { Operation } from '../rest/resource.ts';
 import { capitalise, labelOf } from './labels.ts';
+import type { Layout } from './layout.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
 

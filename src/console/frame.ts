@@ -1,6 +1,6 @@
 // The frame that all pages share: which navigation, session and banner a caller sees.
-import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
 import type { PublicUrls } from '../http/urls.ts';
+import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
 import type { NoticeLink } from '../rest/resource.ts';
 import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink } from './layout.ts';
 

@@ -1,6 +1,6 @@
 // The generic view of JSON: records as lists of terms, lists of records as tables, times as dates.
-import { html, type Html } from '../lib/html.ts';
 import { formatAgo } from '../lib/format.ts';
+import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 
 const maxRows = 500;

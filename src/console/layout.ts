@@ -1,8 +1,8 @@
 // The layout of every page: head, navigation, session, breadcrumb, notices, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
-import { type PageAction, actionButton } from './action.ts';
 import { html, type Html } from '../lib/html.ts';
+import { type PageAction, actionButton } from './action.ts';
 
 const securityHeaders = {
   'content-type': 'text/html; charset=utf-8',

@@ -1,13 +1,13 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
-import { postCommand, readCommand } from './curl.ts';
+import { html, type Html } from '../lib/html.ts';
+import type { Json } from '../lib/json.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton } from './action.ts';
+import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
-import { type Layout, type PageLink, renderPage } from './layout.ts';
-import { html, type Html } from '../lib/html.ts';
-import type { Json } from '../lib/json.ts';
 import { renderJson } from './json.ts';
+import { type Layout, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */

@@ -1,20 +1,20 @@
 // Answers a request with a page: selects the page, and adds its links, session and entered values.
 import type { FastifyReply } from 'fastify';
-import { type Identity, mayCall } from '../lib/caller.ts';
-import type { Problem } from '../lib/errors.ts';
 import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
+import { type Identity, mayCall } from '../lib/caller.ts';
+import type { Problem } from '../lib/errors.ts';
+import type { Html } from '../lib/html.ts';
 import { type Json, plainJson } from '../lib/json.ts';
 import { carriedPrefix, metaOf } from '../rest/fields.ts';
 import { type Form, textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../rest/resource.ts';
+import type { PageAction } from './action.ts';
 import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
-import type { PageAction } from './action.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
-import type { Html } from '../lib/html.ts';
 import { type Layout, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';

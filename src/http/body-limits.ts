@@ -3,8 +3,8 @@
 // others cannot use it up. Bodies of others share theirs fairly between networks (`network-limits.ts`).
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
-import { ServiceError } from '../lib/errors.ts';
 import { networkOf } from '../lib/address.ts';
+import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';

@@ -1,8 +1,8 @@
 // /health, /ready, /metrics, openapi.json, and the redirect from /.
 import type { FastifyInstance } from 'fastify';
 import type { Json } from '../lib/json.ts';
-import { jsonHeaders, sendJson } from './json.ts';
 import { SharedAnswers } from './compression.ts';
+import { jsonHeaders, sendJson } from './json.ts';
 import type { Metrics } from './metrics.ts';
 
 type ProbeOptions = {

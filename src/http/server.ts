@@ -9,8 +9,8 @@ import fastify, {
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { Readable } from 'node:stream';
-import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { isListed, plainAddress } from '../lib/address.ts';
+import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';

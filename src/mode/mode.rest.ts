@@ -1,14 +1,14 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
 import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
-import { answerObject } from '../rest/answer.ts';
-import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
-import { boolean, clearable, text } from '../rest/field-types.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import { answerObject } from '../rest/answer.ts';
+import { boolean, clearable, text } from '../rest/field-types.ts';
+import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { modeView } from './pages/mode.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
+import { modeView } from './pages/mode.ts';
 
 export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
   return ({ operation, resource }: Entry, showsForm: boolean): void => {

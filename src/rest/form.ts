@@ -1,7 +1,7 @@
 // A query or a urlencoded body → the fields that a route asks for.
 import { isUtf8 } from 'node:buffer';
-import { type Problem, formatProblem, invalid, tooLarge } from '../lib/errors.ts';
 import { maxBodyBytes } from '../http/limits.ts';
+import { type Problem, formatProblem, invalid, tooLarge } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };

@@ -3,8 +3,8 @@ import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ServiceError, invalidField, tooLarge } from '../lib/errors.ts';
 import { asServiceError } from '../http/errors.ts';
+import { ServiceError, invalidField, tooLarge } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
 

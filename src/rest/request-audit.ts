@@ -1,8 +1,8 @@
 // The audit trail of one request that calls an operation: who acts, on what, and the entry that records it.
-import type { Actor, AuditEntry } from '../store/audit-entry.ts';
+import type { ErrorResponse } from '../http/errors.ts';
 import type { Access, Caller, Identity } from '../lib/caller.ts';
 import type { ServiceError } from '../lib/errors.ts';
-import type { ErrorResponse } from '../http/errors.ts';
+import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Store } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import type { Entry, UpdateOptions } from './resource.ts';

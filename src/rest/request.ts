@@ -1,15 +1,15 @@
 // One request to the form API: its target, and the results of the hooks so far.
 import type { FastifyRequest } from 'fastify';
-import type { Access, Credentials, Identify, Identity } from '../lib/caller.ts';
 import { prefersHtml } from '../http/accept.ts';
 import { clientAddress } from '../http/client-address.ts';
 import { cookieOf, credentialsOf, sessionCookie } from '../http/credentials.ts';
-import { isXmlText, toNfc } from '../lib/text.ts';
 import { notFound } from '../http/errors.ts';
+import type { Access, Credentials, Identify, Identity } from '../lib/caller.ts';
+import { isXmlText, toNfc } from '../lib/text.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
-import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import type { RequestAudit } from './request-audit.ts';
+import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import { type Format, dataFormats, formats, readFormat } from './response.ts';
 
 /** Carries a notice to the page that follows a redirect. */

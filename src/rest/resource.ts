@@ -1,14 +1,14 @@
 // The tree of resources and operations, which the features describe. Routes, checks, pages, curl commands and the
 // OpenAPI document are derived from it.
-import type { Change } from '../store/audit-change.ts';
-import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Access, Caller } from '../lib/caller.ts';
 import type { ErrorKind, Problem } from '../lib/errors.ts';
-import type { CachedJson, Json } from '../lib/json.ts';
-import type { Needs, Transaction } from '../store/transaction.ts';
-import type { Field, Fields, Values } from './fields.ts';
 import type { Html } from '../lib/html.ts';
+import type { CachedJson, Json } from '../lib/json.ts';
+import type { Change } from '../store/audit-change.ts';
+import type { Actor, AuditEntry } from '../store/audit-entry.ts';
+import type { Needs, Transaction } from '../store/transaction.ts';
 import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
+import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Format } from './response.ts';
 

@@ -4,11 +4,8 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
-import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { hasWaitedForBody } from '../http/body-limits.ts';
 import { credentialsOf, identifySession } from '../http/credentials.ts';
-import { noteError } from '../http/request-log.ts';
 import {
   type ErrorResponse,
   asServiceError,
@@ -16,11 +13,14 @@ import {
   toErrorResponse,
   unsupportedMediaType,
 } from '../http/errors.ts';
+import { noteError } from '../http/request-log.ts';
+import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
+import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { sendCsv } from './csv.ts';
+import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { MultipartReader } from './multipart.ts';
 import { pathTemplate } from './path-template.ts';

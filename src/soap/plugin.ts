@@ -1,11 +1,11 @@
 // The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller, Identify } from '../lib/caller.ts';
-import { ServiceError } from '../lib/errors.ts';
 import { SharedAnswers } from '../http/compression.ts';
 import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
+import type { Caller, Identify } from '../lib/caller.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { soapContentTypes } from './envelope.ts';
 import { toFault, toFaultResponse } from './faults.ts';
 import {

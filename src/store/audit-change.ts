@@ -1,7 +1,7 @@
 // What an update has changed, for people: the fields of its rows before and after, without secrets.
+import { type AuditFields, type AuditValue, Secret } from '../lib/audit-fields.ts';
 import { truncate } from '../lib/text.ts';
 import type { AnyCell, ChangedRow } from './state.ts';
-import { type AuditFields, type AuditValue, Secret } from '../lib/audit-fields.ts';
 
 export type Change = { readonly field: string; readonly before: AuditValue; readonly after: AuditValue };
 

@@ -1,9 +1,9 @@
 // Who may call /control: programs on this machine and pages of this server, with the token if one is configured.
-import type { FastifyRequest } from 'fastify';
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { isLoopbackHost } from '../lib/address.ts';
 import { bearerToken } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
-import { isLoopbackHost } from '../lib/address.ts';
 
 export type ControlAccess = { readonly publicUrl: () => string; readonly token: string | undefined };
 

@@ -1,7 +1,7 @@
 // The HTTP client of a controlled server: failure rules answer in place of receivers, the clock waits for every
 // attempt, and all attempts can be ended.
-import { ServiceError } from '../lib/errors.ts';
 import { toErrorResponse } from '../http/errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { RequestError } from '../lib/request-error.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../webhooks/sending/http-client.ts';

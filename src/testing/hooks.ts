@@ -2,9 +2,9 @@
 // request.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../lib/errors.ts';
 import { sendJson } from '../http/json.ts';
 import { routeTemplate } from '../http/request-log.ts';
+import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { toFault, toFaultResponse } from '../soap/faults.ts';
 import { formatOf } from '../soap/plugin.ts';

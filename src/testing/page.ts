@@ -3,13 +3,13 @@
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
-import { currentMode } from '../mode/mode.ts';
-import { html, type Html } from '../lib/html.ts';
 import { renderPage } from '../console/layout.ts';
 import { type Row, renderTable } from '../console/table.ts';
+import { html, type Html } from '../lib/html.ts';
+import { currentMode } from '../mode/mode.ts';
 import type { Store } from '../store/store.ts';
-import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
+import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';

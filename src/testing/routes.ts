@@ -1,10 +1,11 @@
 // The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control.
 import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
-import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
+import { sendHtml } from '../console/layout.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { sendJson } from '../http/json.ts';
 import { withoutSchemas } from '../http/server.ts';
+import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { type ControlAccess, checkAccess } from './access.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import {
@@ -19,7 +20,6 @@ import {
 import { controlPage } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
-import { sendHtml } from '../console/layout.ts';
 
 const success = { status: 'success' };
 

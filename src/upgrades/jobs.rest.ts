@@ -2,17 +2,17 @@
 // job runs.
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { integer } from '../rest/field-types.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
-import { reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import type { JobService } from './jobs/job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
 import { type Job, newestJob } from './jobs/job-table.ts';
+import { reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobTitle } from './pages/job-parts.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';

@@ -2,6 +2,7 @@
 import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
 import {
   type Checked,
@@ -11,20 +12,16 @@ import {
   operation,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
-import { currentManifest, deployment, importedManifest, installedVersions } from './versions/deployment.ts';
 import type { Executor } from './executors/executor.ts';
-import { findPath } from './versions/hops.ts';
-import { type OnJobChange, startJob } from './jobs/job.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import type { JobService } from './jobs/job-service.ts';
 import { jobStatus } from './jobs/job-status.ts';
-import { type Version, readManifest } from './versions/manifest.ts';
-import { planToJson } from './planning/plan.ts';
+import { type OnJobChange, startJob } from './jobs/job.ts';
 import { digestPlan } from './planning/plan-digest.ts';
+import { planToJson } from './planning/plan.ts';
 import { type PreparedJob, noSuchVersion, prepareRollback } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import {
@@ -34,6 +31,9 @@ import {
   prepare,
   previewUpgrade,
 } from './planning/upgrade-request.ts';
+import { currentManifest, deployment, importedManifest, installedVersions } from './versions/deployment.ts';
+import { findPath } from './versions/hops.ts';
+import { type Version, readManifest } from './versions/manifest.ts';
 
 export type OperationsOptions = {
   store: ReadableStore;

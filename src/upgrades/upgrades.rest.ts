@@ -1,5 +1,6 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import {
@@ -10,7 +11,6 @@ import {
   folder,
   resource,
 } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import {
   availableAnswer,
   currentVersionAnswer,
@@ -18,6 +18,14 @@ import {
   statusAnswer,
   versionsAnswer,
 } from './answers.rest.ts';
+import { historyResource, jobsResource } from './jobs.rest.ts';
+import { JobService } from './jobs/job-service.ts';
+import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
+import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
+import type { JobWatcher } from './jobs/job-watcher.ts';
+import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
+import { isWizard, upgradesPage } from './pages/upgrades.ts';
+import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 import {
   deployment,
   importedManifest,
@@ -26,14 +34,6 @@ import {
   rollbackTargets,
 } from './versions/deployment.ts';
 import { availableVersions } from './versions/hops.ts';
-import { JobService } from './jobs/job-service.ts';
-import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
-import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
-import type { JobWatcher } from './jobs/job-watcher.ts';
-import { historyResource, jobsResource } from './jobs.rest.ts';
-import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
-import { isWizard, upgradesPage } from './pages/upgrades.ts';
-import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 
 type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 

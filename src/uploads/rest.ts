@@ -1,14 +1,14 @@
 // REST resources of uploads.
 import * as z from 'zod';
+import { type AuditFields } from '../lib/audit-fields.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
-import { compareFields } from '../store/audit-change.ts';
-import { type AuditFields } from '../lib/audit-fields.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { file, text } from '../rest/field-types.ts';
 import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { uploadView, uploadsView } from './pages/uploads.ts';

@@ -1,10 +1,10 @@
 // Uploaded files in memory.
-import type { AuditEntry } from '../store/audit-entry.ts';
-import type { Upload } from './upload.ts';
-import { freeze } from '../store/changes.ts';
-import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
 import type { MemoryAudit } from '../audit/audit-store-memory.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
+import { freeze } from '../store/changes.ts';
 import { done, runNow } from '../store/memory/run.ts';
+import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
+import type { Upload } from './upload.ts';
 
 export type UploadDump = { readonly upload: Upload; readonly base64: string };
 

@@ -1,10 +1,10 @@
 // Uploaded files in PostgreSQL. A row counts all files and their bytes, so that the limits hold without reading
 // every file.
-import type { AuditEntry } from '../store/audit-entry.ts';
-import type { Upload } from './upload.ts';
-import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
 import { insertEntries } from '../audit/audit-store-postgres.ts';
+import type { AuditEntry } from '../store/audit-entry.ts';
 import { type Client, type Database, query } from '../store/postgres/database.ts';
+import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
+import type { Upload } from './upload.ts';
 
 export class PostgresUploads implements UploadStore {
   readonly #database: Database;

@@ -1,6 +1,6 @@
 // Uploaded files, and the errors of the limits on them.
-import { toNfc } from '../lib/text.ts';
 import { ServiceError } from '../lib/errors.ts';
+import { toNfc } from '../lib/text.ts';
 
 export type Upload = {
   readonly itemID: string;

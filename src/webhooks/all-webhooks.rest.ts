@@ -1,12 +1,12 @@
 // REST operations that activate or deactivate all webhooks of a list.
 import { formatCount } from '../lib/format.ts';
-import { type Operation, operation } from '../rest/resource.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import { type Operation, operation } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.rest.ts';
 import { discardedText, wasOrWere, webhookList } from './pages/notices.ts';
-import { activateAll, deactivateAll } from './registry.ts';
 import { deactivateAllWarning } from './pages/warnings.ts';
+import { activateAll, deactivateAll } from './registry.ts';
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 export function allWebhooksOperations<S>(

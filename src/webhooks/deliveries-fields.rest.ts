@@ -1,9 +1,9 @@
 // The fields that filter deliveries.
 import { moment, refuse, text } from '../rest/field-types.ts';
 import type { Values } from '../rest/fields.ts';
+import { changeTypeRule, eventIdRule } from './event.ts';
 import type { DeliveryFilter } from './queue/delivery-filter.ts';
 import { type DeliveryState, deliveryStates, recoverableStates } from './queue/delivery.ts';
-import { changeTypeRule, eventIdRule } from './event.ts';
 
 const trim = (value: string) => value.trim();
 

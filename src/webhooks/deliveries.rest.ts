@@ -1,17 +1,17 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery.
 import { ServiceError } from '../lib/errors.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveriesAnswer, deliveryAnswer } from './answers.rest.ts';
 import { filterFields, filterOf } from './deliveries-fields.rest.ts';
-import { type Attempt, type Delivery, nextAttemptAt } from './queue/delivery.ts';
-import { type RequestOptions, requestToJson } from './sending/delivery-request.ts';
 import { showDeliveries } from './pages/deliveries.ts';
 import { showDelivery } from './pages/delivery.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from './queue/delivery.ts';
 import { redeliverOperation } from './redeliver.rest.ts';
+import { type RequestOptions, requestToJson } from './sending/delivery-request.ts';
 import { webhookSettings } from './settings.ts';
 import { requireWebhook, webhooks } from './webhook.ts';
 

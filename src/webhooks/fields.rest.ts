@@ -1,16 +1,16 @@
 // The form fields of webhooks.
-import { toNfc } from '../lib/text.ts';
 import type { BlockList } from 'node:net';
+import { mayList, serviceAtPath } from '../catalog/catalog.ts';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
-import { mayList, serviceAtPath } from '../catalog/catalog.ts';
+import { toNfc } from '../lib/text.ts';
 import { boolean, choice, clearable, httpUrl, jsonObject, refuse, text } from '../rest/field-types.ts';
 import type { Reader } from '../store/state.ts';
-import { changeTypesRule, readChangeTypes } from './event.ts';
 import { eventTypes, pingType } from './event-types.ts';
+import { changeTypesRule, readChangeTypes } from './event.ts';
 import { type CustomHeader, keepMasked, readHeaders } from './sending/headers.ts';
-import { receiverProblem } from './sending/target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
+import { receiverProblem } from './sending/target-policy.ts';
 import { contentTypes } from './webhook.ts';
 
 const normalise = (value: string) => toNfc(value.trim());

@@ -1,8 +1,8 @@
 // The events of the server itself: of services, jobs and webhooks.
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/jobs/job-table.ts';
-import type { EventDraft } from './event.ts';
 import { type EventData, eventTypes, pingType } from './event-types.ts';
+import type { EventDraft } from './event.ts';
 import type { FailureWindow } from './sending/failure-window.ts';
 import type { Webhook } from './webhook.ts';
 

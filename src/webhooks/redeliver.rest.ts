@@ -1,15 +1,15 @@
 // REST operations that repeat deliveries: one delivery, or all that match a filter.
-import { compareFields } from '../store/audit-change.ts';
 import { formatCount } from '../lib/format.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/resource.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
 import { filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
+import { deliveriesLink, deliveryLink, wasOrWere } from './pages/notices.ts';
 import type { DeliveryFilter } from './queue/delivery-filter.ts';
 import { type Delivery, recoverableStates, redeliveryOf } from './queue/delivery.ts';
-import { deliveriesLink, deliveryLink, wasOrWere } from './pages/notices.ts';
 import { requestRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, requireActive } from './webhook.ts';
 

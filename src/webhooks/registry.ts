@@ -1,9 +1,9 @@
 // The rules for changing webhooks and their settings.
 import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
 import type { Count, Transaction } from '../store/transaction.ts';
+import { endRedeliveries } from './queue/redelivery.ts';
 import { type CustomHeader, keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { endRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
 type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;

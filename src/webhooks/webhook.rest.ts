@@ -1,5 +1,4 @@
 // REST resource of one webhook, and its operations.
-import { compareFields } from '../store/audit-change.ts';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { choice, integer } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
@@ -13,6 +12,7 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
+import { compareFields } from '../store/audit-change.ts';
 import {
   deliveryCreatedAnswer,
   discardedAnswer,
@@ -21,20 +21,20 @@ import {
   webhookAnswer,
 } from './answers.rest.ts';
 import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
-import { newDelivery } from './queue/delivery.ts';
+import { eventTypeNames, pingType } from './event-types.ts';
 import { eventOf } from './event.ts';
 import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.rest.ts';
-import { maskHeaders } from './sending/headers.ts';
-import { servicePaths } from './pages/suggestions.ts';
-import { eventTypeNames, pingType } from './event-types.ts';
 import { exampleEvent } from './own-events.ts';
-import { showWebhook } from './pages/webhook.ts';
 import { deliveryLink, discardedText, webhookLink, webhookList } from './pages/notices.ts';
+import { servicePaths } from './pages/suggestions.ts';
+import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
+import { showWebhook } from './pages/webhook.ts';
+import { newDelivery } from './queue/delivery.ts';
 import { redeliverToOneOperation } from './redeliver.rest.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
-import { webhookSettings } from './settings.ts';
+import { maskHeaders } from './sending/headers.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
-import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
+import { webhookSettings } from './settings.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };

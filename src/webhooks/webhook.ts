@@ -3,8 +3,8 @@ import { Secret, SecretEntries, SecretUrl } from '../lib/audit-fields.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
-import { type CustomHeader, maskHeaders } from './sending/headers.ts';
 import { type FailurePolicy, type FailureWindow, endOfWindow, isFailing } from './sending/failure-window.ts';
+import { type CustomHeader, maskHeaders } from './sending/headers.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 

@@ -22,18 +22,17 @@ import {
   webhooksAnswer,
 } from './answers.rest.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
-import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import { eventTypesResource } from './event-types.rest.ts';
-import type { EventPublisher } from './queue/event-publisher.ts';
+import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.rest.ts';
-import { showSettings } from './pages/settings.ts';
-import { showWebhooks } from './pages/webhooks.ts';
 import { deliveriesLink, pingStep, webhookLink } from './pages/notices.ts';
+import { showSettings } from './pages/settings.ts';
+import { servicePaths } from './pages/suggestions.ts';
+import { showWebhooks } from './pages/webhooks.ts';
+import type { EventPublisher } from './queue/event-publisher.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
-import { servicePaths } from './pages/suggestions.ts';
-import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
 import {
   type WebhookDeps,
   newSignatureKey,
@@ -41,6 +40,7 @@ import {
   shownKey,
   webhookItems,
 } from './webhook.rest.ts';
+import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, eventPublisher } = deps;

@@ -1,9 +1,9 @@
 // The entries that wait in memory while the database is unavailable.
 import { beforeEach, expect, it } from 'vitest';
 import { AuditService } from '../../src/audit/audit-service.ts';
-import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
+import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { createTestStore } from '../kit/store.ts';
 import { auditEntry } from '../store/definitions.ts';

@@ -1,13 +1,13 @@
 // What the audit trail shows of a change: the fields that differ, secrets masked, long texts cut.
 import { expect, it } from 'vitest';
-import { type Change, changesOf, compareFields } from '../../src/store/audit-change.ts';
-import { type AuditFields, Secret, SecretUrl } from '../../src/lib/audit-fields.ts';
-import { users } from '../../src/auth/user.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { users } from '../../src/auth/user.ts';
+import { type AuditFields, Secret, SecretUrl } from '../../src/lib/audit-fields.ts';
+import { modeSetting } from '../../src/mode/mode.ts';
+import { type Change, changesOf, compareFields } from '../../src/store/audit-change.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { modeSetting } from '../../src/mode/mode.ts';
 import { defaultStoreOptions } from '../kit/store.ts';
 import { job, webhook } from '../store/definitions.ts';
 

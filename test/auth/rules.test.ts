@@ -1,9 +1,9 @@
 // Rules of authentication: bearer tokens, passwords, and the limits on sign-ins.
 import { describe, expect, it } from 'vitest';
-import { networkOf, subnetOf } from '../../src/lib/address.ts';
+import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { createPasswords } from '../../src/auth/password.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { FairLimiter } from '../../src/auth/fair-limiter.ts';
+import { networkOf, subnetOf } from '../../src/lib/address.ts';
 import { bearerToken } from '../../src/lib/caller.ts';
 
 describe('bearer tokens', () => {

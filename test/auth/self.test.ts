@@ -1,7 +1,7 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Server, password, startServer } from '../kit/server.ts';
 import { entriesOf } from '../audit/kit.ts';
+import { type Server, password, startServer } from '../kit/server.ts';
 import { type Failure, tokensOf } from './tokens-kit.ts';
 
 const path = '/admin/security/self';

@@ -5,8 +5,8 @@ import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
-import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 import { auditEntry } from '../store/definitions.ts';
+import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
 let server: Server;
 beforeEach(async () => {

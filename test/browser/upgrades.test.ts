@@ -3,8 +3,8 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, patience, signIn, useBrowser } from '../kit/browser.ts';
-import { startSteward } from '../kit/steward.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
+import { startSteward } from '../kit/steward.ts';
 
 const upgrades = '/admin/system/upgrades';
 const license = {

@@ -1,11 +1,11 @@
 // CATALOG_FILE and the built-in sample.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { accesses } from '../../src/catalog/catalog.ts';
-import { formatProblem } from '../../src/lib/errors.ts';
-import { type Server, startServer } from '../kit/server.ts';
 import { readCatalogFile } from '../../src/app/catalog-file.ts';
+import { accesses } from '../../src/catalog/catalog.ts';
 import { sortKey } from '../../src/catalog/listing.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
+import { type Server, startServer } from '../kit/server.ts';
 
 const problemsOf = (content: unknown) => {
   const result = readCatalogFile(typeof content === 'string' ? content : JSON.stringify(content));

@@ -1,7 +1,7 @@
 // The pages of the catalog: lists, search, and one service.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Role } from '../../src/lib/caller.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
+import type { Role } from '../../src/lib/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;

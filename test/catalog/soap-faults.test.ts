@@ -1,6 +1,6 @@
 // Requests that the SOAP endpoint refuses, and their faults.
-import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { gzipSync } from 'node:zlib';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 import { call, envelope, postTo, soap11, soap12 } from './soap-kit.ts';
 

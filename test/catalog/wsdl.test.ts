@@ -2,10 +2,10 @@
 import { XMLParser } from 'fast-xml-parser';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
-import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
-import { catalogOperations } from '../../src/catalog/soap.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
+import { catalogOperations } from '../../src/catalog/soap.ts';
+import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { defaultStoreOptions } from '../kit/store.ts';
 

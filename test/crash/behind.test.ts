@@ -2,16 +2,16 @@
 import { expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';
-import { DeliveryWorker } from '../../src/webhooks/sending/delivery-worker.ts';
-import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
 import { eventOf } from '../../src/webhooks/event.ts';
+import { webhookEvent } from '../../src/webhooks/own-events.ts';
+import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
 import {
   activateWebhook,
   changeSettings,
   deactivateWebhook,
   deleteWebhook,
 } from '../../src/webhooks/registry.ts';
-import { webhookEvent } from '../../src/webhooks/own-events.ts';
+import { DeliveryWorker } from '../../src/webhooks/sending/delivery-worker.ts';
 import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';

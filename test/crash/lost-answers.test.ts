@@ -1,8 +1,8 @@
 // The connection to PostgreSQL breaks after a commit and before its answer, so the process does not know whether
 // the change was stored. It was: the process must neither lose it nor make it twice, and must not log an error.
 import { expect, it } from 'vitest';
-import { startProxy } from './proxy.ts';
 import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
+import { startProxy } from './proxy.ts';
 import {
   changeSettings,
   countPending,

@@ -2,13 +2,13 @@
 import { expect, onTestFinished } from 'vitest';
 import { notAudited } from '../../src/lib/audit-fields.ts';
 import type { Cell } from '../../src/store/state.ts';
-import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
-import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
 import { type Inventory, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Message, timesResumed } from './messages.ts';
 import { type HaltPoint, startPeer } from './peer.ts';

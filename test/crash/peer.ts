@@ -2,13 +2,13 @@
 // dead. It does not use the clock, so that every death happens at an exact point and the next one can follow at
 // once.
 import { ServiceError } from '../../src/lib/errors.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Needs, Transaction } from '../../src/store/transaction.ts';
-import { createTasks } from '../../src/lib/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
 import { simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
 import { openPeerStore } from './store-kit.ts';
 
 /**

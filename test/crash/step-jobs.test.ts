@@ -2,9 +2,9 @@
 // request about a Job. The fake API server is reached over HTTP. Every step and attempt has exactly one Job, and
 // the messages are those of a job without deaths.
 import { expect, it } from 'vitest';
+import { templateStepIds } from '../../src/upgrades/planning/step-ids.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
-import { templateStepIds } from '../../src/upgrades/planning/step-ids.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 import {

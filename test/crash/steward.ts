@@ -1,10 +1,10 @@
 // Shared by the crash tests: servers on one database, requests to them over HTTP, and repeatable random numbers.
-import { setTimeout as pause } from 'node:timers/promises';
 import { Client as DatabaseClient } from 'pg';
 import { pino } from 'pino';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
-import { users } from '../../src/auth/user.ts';
 import { type StartOptions, startServer } from '../../src/app/start.ts';
+import { users } from '../../src/auth/user.ts';
 import { startControlled } from '../../src/testing/start.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';

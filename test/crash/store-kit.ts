@@ -1,10 +1,10 @@
 // Stores on one database without a server, and deliveries in them.
 import { expect, onTestFinished } from 'vitest';
+import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
 import { tables } from '../../src/app/tables.ts';
 import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
-import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { EventPublisher } from '../../src/webhooks/queue/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/registry.ts';

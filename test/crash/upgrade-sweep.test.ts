@@ -2,8 +2,8 @@
 // other process takes over each time, and the messages are those of a job without deaths. The dead processes wake
 // up later and change nothing.
 import { expect, it } from 'vitest';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import {
   codesOfFailedPatch,

@@ -1,23 +1,23 @@
 // Tests the files in deploy/: they match the schemas of Kubernetes, kubectl accepts them, and they fit the server.
+import type * as client from '@kubernetes/client-node';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv, promisify } from 'node:util';
-import type * as client from '@kubernetes/client-node';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig } from '../../src/config/config.ts';
-import { variableNames } from '../kit/variables.ts';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import {
   neededPermissions,
   optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-templates.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { readManifest } from '../../src/upgrades/versions/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';
+import { variableNames } from '../kit/variables.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url));

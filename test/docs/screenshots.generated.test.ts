@@ -2,8 +2,8 @@
 // pictures were taken.
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { hasChromium, launchBrowser } from '../kit/browser.ts';
 import { type Scene, type SceneName, assets, folderName, hashScene, mask, playScenes } from './console.ts';

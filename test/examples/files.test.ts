@@ -1,17 +1,17 @@
 // Validates the files in examples/ that other tools read: the Compose file, the catalog and the manifests of
 // Kubernetes.
+import type { V1Deployment, V1Ingress, V1NetworkPolicy, V1Service } from '@kubernetes/client-node';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { V1Deployment, V1Ingress, V1NetworkPolicy, V1Service } from '@kubernetes/client-node';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { problemsOf, readManifests, readYaml } from '../kit/manifests.ts';
 import { startSteward } from '../kit/steward.ts';
 import { variableNames } from '../kit/variables.ts';
-import { problemsOf, readManifests, readYaml } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 import { checkout, patience, pathOf, run, succeeds, textOf } from './kit.ts';
 

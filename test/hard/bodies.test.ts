@@ -2,10 +2,10 @@
 // slow to decode.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formTokenOf } from '../../src/auth/token.ts';
+import { expectCost } from '../kit/cost.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Kind, begin, inChunks, kinds } from './bodies-kit.ts';
 import { judge } from './fuzz-verdict.ts';
-import { expectCost } from '../kit/cost.ts';
 import { type Wire, ask, openWire, write } from './wire.ts';
 
 const KiB = 1024;

@@ -1,9 +1,9 @@
 // Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response,
 // with an internal error or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { judge } from './fuzz-verdict.ts';
 import { expectCost } from '../kit/cost.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
+import { judge } from './fuzz-verdict.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
 let server: Server;

@@ -1,7 +1,7 @@
 // Starts a server with sample data of every kind, and sends it raw requests.
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
-import type { FuzzRequest } from './fuzz-http.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import type { FuzzRequest } from './fuzz-http.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';
 
 /** `connection`: the open keep-alive connection. */

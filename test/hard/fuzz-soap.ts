@@ -1,9 +1,9 @@
 // Generates SOAP requests of both versions: every operation, every encoding, oversized, malformed and corrupted.
 import fc from 'fast-check';
 import { gzipSync } from 'node:zlib';
+import { namespace, operationNames } from '../kit/server.ts';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { toHeader } from './fuzz-forms.ts';
-import { namespace, operationNames } from '../kit/server.ts';
 
 export type SoapBody = { type: string | undefined; coding: string | undefined; body: string };
 

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { choicesOf, describeField } from '../../src/rest/field-description.ts';
 import type { Field } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
-import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
+import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 
 /** The ids that the fake runtime generates, in order. */
 export const ids = Array.from({ length: 12 }, (_, index) => `id-${index + 1}`).join('¦');

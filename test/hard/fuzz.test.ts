@@ -5,11 +5,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { currentMode } from '../../src/mode/mode.ts';
 import { isJobRunning } from '../../src/upgrades/jobs/job-table.ts';
+import { expectCost } from '../kit/cost.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
 import { type Target, idsIn, isComplete, send, startTarget, stopTarget } from './fuzz-session.ts';
 import { judge } from './fuzz-verdict.ts';
-import { expectCost } from '../kit/cost.ts';
 
 const requestCount = Number(process.env.FUZZ_REQUESTS ?? 500);
 // The default run sends the same requests each time; a run with FUZZ_REQUESTS sends different ones.

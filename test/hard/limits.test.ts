@@ -1,9 +1,10 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
+import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { hashingLimits } from '../../src/auth/token-service.ts';
+import { type Server, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
   authorization,
@@ -18,7 +19,6 @@ import {
   text,
   upload,
 } from './limit-requests.ts';
-import { type Server, startServer } from '../kit/server.ts';
 import { type Wire, ask, openWire, write } from './wire.ts';
 
 const fileBytes = 2_000_000;

@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
-import { judge } from './fuzz-verdict.ts';
 import { expectCost } from '../kit/cost.ts';
-import { authorization, nest, postForm, postParts, releases, text, upload } from './limit-requests.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { judge } from './fuzz-verdict.ts';
+import { authorization, nest, postForm, postParts, releases, text, upload } from './limit-requests.ts';
 import { type Answer, ask, write } from './wire.ts';
 
 let server: Server;

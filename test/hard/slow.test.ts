@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { judge } from './fuzz-verdict.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
+import { judge } from './fuzz-verdict.ts';
 import { type Wire, openWire, write } from './wire.ts';
 
 const authorization = 'Bearer token-of-the-administrator';

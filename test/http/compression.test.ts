@@ -1,6 +1,6 @@
 // Answers are compressed for clients that accept gzip, except pages.
-import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { gunzipSync } from 'node:zlib';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { call, envelope, postTo, soap12 } from '../catalog/soap-kit.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';

@@ -2,8 +2,8 @@
 import { PassThrough, Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/lib/errors.ts';
 import { countBody } from '../../src/http/request-body.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 
 function bodyOf(source: Readable, isChunked = true) {
   const counted: number[] = [];

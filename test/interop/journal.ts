@@ -1,10 +1,10 @@
 // The journal of the control API on a server of the tests: each call of a SOAP toolkit must be found in it.
 import { expect } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { ControlClock } from '../../src/testing/clock.ts';
 import { addControlHooks } from '../../src/testing/hooks.ts';
 import { Journal } from '../../src/testing/journal.ts';
 import { FailureRules } from '../../src/testing/rule.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
 import { type ServerOptions, namespace, operationNames } from '../kit/server.ts';
 
 export function createCallJournal() {

@@ -1,24 +1,24 @@
 // A whole server in this process: the real app on an empty store, with a user of every role already signed in.
+import type { FastifyInstance } from 'fastify';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { createApp } from '../../src/app/app.ts';
 import { hashToken } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
-import { type Role, roles } from '../../src/lib/caller.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { type Role, roles } from '../../src/lib/caller.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../../src/upgrades/planning/performers.ts';
+import { auditEntry } from '../store/definitions.ts';
+import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
-import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
-import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { type FakeRuntime, createFakeRuntime } from './runtime.ts';
-import { auditEntry } from '../store/definitions.ts';
+import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 
 export const password = 'a password for tests';
 

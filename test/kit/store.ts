@@ -1,11 +1,11 @@
 // Creates an empty store of the kind that TEST_STORE selects. It reports when no call is running.
-import type { Config } from '../../src/config/config.ts';
-import { tables } from '../../src/app/tables.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { openPostgresStore, readMigrations } from '../../src/app/stores/postgres-store.ts';
 import type { Retention } from '../../src/app/stores/retention.ts';
-import type { Store } from '../../src/store/store.ts';
+import { tables } from '../../src/app/tables.ts';
+import type { Config } from '../../src/config/config.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Database, claimDatabase, releaseDatabase, takeDatabase } from './postgres.ts';
 
 export type TestStore = Store & {

@@ -1,9 +1,9 @@
 // A cluster for a test, with its own namespace: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startApiServer } from './api-server.ts';
 import type { Rule } from './authorizer.ts';

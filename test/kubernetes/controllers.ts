@@ -1,7 +1,7 @@
 // The controllers of the fake cluster: a few milliseconds after a change they process all workloads once.
+import type { ControllerContext } from './controller-tools.ts';
 import { syncDaemonSet } from './daemonset-controller.ts';
 import { syncDeployment } from './deployment-controller.ts';
-import type { ControllerContext } from './controller-tools.ts';
 import { syncJob } from './job-controller.ts';
 import type { Job, Workload } from './objects.ts';
 import type { Registry } from './registry.ts';

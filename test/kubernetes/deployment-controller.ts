@@ -7,8 +7,8 @@ import {
   podResource,
   referTo,
 } from './controller-tools.ts';
-import { recordPaused, updateStatus, recordNewReplicaSet } from './deployment-status.ts';
 import { maxUnavailableOf, replicasOf, surgeOf, sum } from './deployment-sizes.ts';
+import { recordPaused, updateStatus, recordNewReplicaSet } from './deployment-status.ts';
 import type { Pod, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
 

@@ -1,6 +1,6 @@
 // The status of a Deployment in the fake cluster: counters, and the conditions Available and Progressing.
-import { maxUnavailableOf, replicasOf, sum } from './deployment-sizes.ts';
 import { type ControllerContext, writeStatus } from './controller-tools.ts';
+import { maxUnavailableOf, replicasOf, sum } from './deployment-sizes.ts';
 import { type Condition, type Workload, type WorkloadStatus, seconds } from './objects.ts';
 import { resourceOf } from './resources.ts';
 

@@ -1,12 +1,12 @@
 // The Kubernetes executor for tests: polls often, and has short timeouts.
 import { onTestFinished } from 'vitest';
+import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
+import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import {
   type KubernetesOptions,
   connectCluster,
   createKubernetesExecutor,
 } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Cluster } from './cluster.ts';
 

@@ -3,8 +3,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../kit/server.ts';
 import { createTestExecutor } from './executor.ts';
-import { createTemplate, names, openWorkloads, release } from './upgrade-kit.ts';
 import type { Job } from './objects.ts';
+import { createTemplate, names, openWorkloads, release } from './upgrade-kit.ts';
 
 const containersOf = (tag: string) =>
   release.containers.map((one) => ({ ...one, image: one.image.replace(/:.*/, `:${tag}`) }));

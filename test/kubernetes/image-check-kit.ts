@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import {
   ImageChecker,
   type ImageCheckerOptions,
 } from '../../src/upgrades/executors/kubernetes/image-check.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
 
 export type CheckOptions = Partial<Omit<ImageCheckerOptions, 'insecureHosts'>> & {
   readonly insecure?: readonly string[];

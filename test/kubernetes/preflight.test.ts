@@ -1,5 +1,7 @@
 // The problems of a namespace that a plan lists before an upgrade changes anything.
 import { afterEach, expect, it } from 'vitest';
+import { formatProblem } from '../../src/lib/errors.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import {
   type Permission,
@@ -7,11 +9,9 @@ import {
   optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
-import { formatProblem } from '../../src/lib/errors.ts';
+import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
-import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
 import { createFastRuntime, createTestExecutor } from './executor.ts';
 

@@ -1,19 +1,19 @@
 // The decisions that are made from counters, conditions, pods, strategies and quotas.
 import { describe, expect, it } from 'vitest';
-import {
-  type WorkloadObject,
-  type Kind,
-  parseWorkload,
-} from '../../src/upgrades/executors/kubernetes/workload.ts';
-import { findExceededQuotas, parseQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
+import { findExceededQuotas, parseQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
 import {
   RolloutMonitor,
   findImageError,
   hasTargetImages,
   isRolledOut,
 } from '../../src/upgrades/executors/kubernetes/rollout.ts';
-import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
+import {
+  type WorkloadObject,
+  type Kind,
+  parseWorkload,
+} from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { found } from './workload.ts';
 
 describe('a workload', () => {

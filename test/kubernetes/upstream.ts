@@ -1,4 +1,5 @@
 // Connects to an API server, the fake one or the one of a kubeconfig, with the permissions of an administrator.
+import { KubeConfig } from '@kubernetes/client-node';
 import {
   type IncomingMessage,
   type OutgoingHttpHeaders,
@@ -6,7 +7,6 @@ import {
   request as httpRequest,
 } from 'node:http';
 import { Agent as HttpsAgent, type RequestOptions, request as httpsRequest } from 'node:https';
-import { KubeConfig } from '@kubernetes/client-node';
 
 export type Sent = { method: string; path: string; headers: OutgoingHttpHeaders; body?: Buffer | string };
 

@@ -1,6 +1,6 @@
 // Every route declares the schema of its answer, and the test kit refuses an answer that does not have it.
-import * as z from 'zod';
 import { afterEach, describe, expect, it } from 'vitest';
+import * as z from 'zod';
 import { answerFields } from '../../src/rest/answer.ts';
 import { type Resource, answerOf, walk } from '../../src/rest/resource.ts';
 import { wrongAnswers } from '../kit/check-answers.js';

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
+import { isXmlText } from '../../src/lib/text.ts';
 import { escapeAttribute, escapeText } from '../../src/soap/xml/escape.ts';
 import { readXml } from '../../src/soap/xml/reader.ts';
-import { isXmlText } from '../../src/lib/text.ts';
 import { XML_NAMESPACE, print, writeAttributes } from '../kit/xml.ts';
 
 const ACCEPTED: [behaviour: string, document: string, tree: string][] = [

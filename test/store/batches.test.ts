@@ -1,7 +1,7 @@
 // Deleting many rows in portions, on a database that counts them.
 import { expect, it } from 'vitest';
-import type { Database } from '../../src/store/postgres/database.ts';
 import { deleteInBatches } from '../../src/store/postgres/batches.ts';
+import type { Database } from '../../src/store/postgres/database.ts';
 
 function createDatabase(rows: number, onPortion: () => void = () => undefined) {
   const deleted: number[] = [];

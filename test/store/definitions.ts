@@ -1,7 +1,7 @@
 // Defines the tables and cells of the suites, and sample records of every port.
+import type { Token } from '../../src/auth/token.ts';
 import { notAudited } from '../../src/lib/audit-fields.ts';
 import type { AuditEntry } from '../../src/store/audit-entry.ts';
-import type { Token } from '../../src/auth/token.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';
 import type { Upload } from '../../src/uploads/upload.ts';

@@ -1,9 +1,9 @@
 // Helpers for deliveries, which the suites of the delivery queue use.
 import { expect } from 'vitest';
-import type { ClaimRequest, Completion } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Attempt, Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { bytesOfPayload } from '../../src/webhooks/event.ts';
+import type { ClaimRequest, Completion } from '../../src/webhooks/queue/delivery-queue.ts';
+import type { Attempt, Delivery } from '../../src/webhooks/queue/delivery.ts';
 
 /**
  * The webhook is the first letter of the id. Payloads differ in size, so that a sum over the wrong deliveries is

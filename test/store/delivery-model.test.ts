@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
-import { type Completion, LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
+import { type Completion, LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { timelessRuntime } from '../kit/runtime.ts';

@@ -3,10 +3,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { ServiceError } from '../../src/lib/errors.ts';
-import { tables } from '../../src/app/tables.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
+import { tables } from '../../src/app/tables.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { startServer } from '../kit/server.ts';

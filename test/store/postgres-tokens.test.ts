@@ -1,7 +1,7 @@
 // The cache of tokens in front of PostgreSQL, on a database whose answers and failures the test decides.
 import { beforeEach, expect, it } from 'vitest';
-import type { Database } from '../../src/store/postgres/database.ts';
 import { PostgresTokens } from '../../src/auth/token-store-postgres.ts';
+import type { Database } from '../../src/store/postgres/database.ts';
 import { token } from './definitions.ts';
 
 const minuteMs = 60_000;

@@ -1,6 +1,6 @@
 // Who may call the control API: programs on this machine and pages of this server, with the token if one is configured.
-import { describe, expect, it } from 'vitest';
 import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import { startControl } from './kit.ts';
 
 const token = 'a-token-of-the-tests';

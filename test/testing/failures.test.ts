@@ -1,7 +1,7 @@
 // Failure rules: what they match, how they respond, and that every error of the contract can be rehearsed.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type ErrorKind, ServiceError } from '../../src/lib/errors.ts';
 import { toErrorResponse } from '../../src/http/errors.ts';
+import { type ErrorKind, ServiceError } from '../../src/lib/errors.ts';
 import { refusals } from '../../src/testing/rule.ts';
 import { namespace } from '../kit/server.ts';
 import { createWebhook, startControl, startReceiver } from './kit.ts';

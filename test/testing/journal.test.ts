@@ -1,8 +1,8 @@
 // The journal: every request with its answer, secrets masked, filters and limits.
 import { beforeEach, expect, it } from 'vitest';
 import { Journal, noMessage } from '../../src/testing/journal.ts';
-import { namespace } from '../kit/server.ts';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
+import { namespace } from '../kit/server.ts';
 import { createWebhook, password, startControl } from './kit.ts';
 
 const server = await startControl({ REQUIRE_TOKENS: 'true' });

@@ -1,15 +1,15 @@
 // A controlled server in this process, with real connections and a receiver of webhooks that answers as the test says.
 import { scryptSync } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, expect } from 'vitest';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createControlClient } from '../../src/testing/control-client.ts';
 import { startControlled } from '../../src/testing/start.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
 import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 
 export const password = 'a password for tests';

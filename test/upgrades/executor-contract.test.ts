@@ -1,13 +1,13 @@
 // The contract of executors: one suite for the simulated one and the one for a cluster (a fake one, or that of
 // STEWARD_TEST_KUBECONFIG).
 import { afterEach, describe, expect, it } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
-import type { Container, Version } from '../../src/upgrades/versions/manifest.ts';
-import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
 import { type Workload, movesBetween } from '../../src/upgrades/planning/workloads.ts';
-import { realRuntime } from '../../src/lib/runtime.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
+import type { Container, Version } from '../../src/upgrades/versions/manifest.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 import { createTemplate } from '../kubernetes/upgrade-kit.ts';

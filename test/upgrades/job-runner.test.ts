@@ -1,19 +1,19 @@
 // The job runner when an update fails unexpectedly, and when the answer to an update is lost.
 import { expect, it } from 'vitest';
-import { ServiceError } from '../../src/lib/errors.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { Cell } from '../../src/store/state.ts';
-import type { Transaction } from '../../src/store/transaction.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import type { Cell } from '../../src/store/state.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { startJob } from '../../src/upgrades/jobs/job.ts';
-import { reasonNotToStart } from '../../src/upgrades/jobs/job-to-repair.ts';
+import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
 import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import { reasonNotToStart } from '../../src/upgrades/jobs/job-to-repair.ts';
+import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
-import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
+import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';

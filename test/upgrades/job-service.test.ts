@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { requestCancel, startJob } from '../../src/upgrades/jobs/job.ts';
 import { JobService } from '../../src/upgrades/jobs/job-service.ts';
 import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import { requestCancel, startJob } from '../../src/upgrades/jobs/job.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 
 const newJob = {

@@ -1,7 +1,6 @@
 // Version manifests: reading, refusal, and the versions that can be reached.
 import { describe, expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
-import { type Version, readManifest } from '../../src/upgrades/versions/manifest.ts';
 import {
   type Deployment,
   afterInstalling,
@@ -9,6 +8,7 @@ import {
   rollbackTargets,
   reachableVersions,
 } from '../../src/upgrades/versions/deployment.ts';
+import { type Version, readManifest } from '../../src/upgrades/versions/manifest.ts';
 
 const containers = [{ name: 'A', image: 'a:1' }];
 const release = (id: string, build: string, previousReleaseBuild: string, extra = {}) => ({

@@ -1,24 +1,24 @@
 // The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the
 // test lets them continue.
 import { expect } from 'vitest';
-import { invalid } from '../../src/lib/errors.ts';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { invalid } from '../../src/lib/errors.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { startJob } from '../../src/upgrades/jobs/job.ts';
+import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
 import { jobProgress } from '../../src/upgrades/jobs/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/jobs/job-table.ts';
-import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
+import { type Workload, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import {
   type Deployment,
   deployment,
   installedContainers,
   installedVersions,
 } from '../../src/upgrades/versions/deployment.ts';
-import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
-import { type Workload, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 /**

@@ -4,12 +4,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
-import { requestCancel, resumeJob } from '../../src/upgrades/jobs/job.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import { requestCancel, resumeJob } from '../../src/upgrades/jobs/job.ts';
+import type { Message } from '../../src/upgrades/jobs/messages.ts';
 import { type Deployment, deployment, newestInstalled } from '../../src/upgrades/versions/deployment.ts';
 import { findPath } from '../../src/upgrades/versions/hops.ts';
 import { formatVersion } from '../../src/upgrades/versions/manifest.ts';
-import type { Message } from '../../src/upgrades/jobs/messages.ts';
 import { type System, createSystem, imagesOf, manifest, start, targets } from './model-system.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 100);

@@ -1,8 +1,8 @@
 // Recordings of jobs: how long each step of a job took. `record` makes one from a running server; the tests replay
 // them.
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Plan, Step } from '../../src/upgrades/planning/plan.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import type { Plan, Step } from '../../src/upgrades/planning/plan.ts';
 import type { StepId } from '../../src/upgrades/planning/step-ids.ts';
 import type { TestStore } from '../kit/store.ts';
 

@@ -1,8 +1,6 @@
 // Upgrade settings: the inputs of a version, and the check of submitted values.
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
-import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import {
   type SettingFile,
   type SubmittedSettings,
@@ -10,6 +8,8 @@ import {
   readSettings,
   settingsOf,
 } from '../../src/upgrades/planning/settings.ts';
+import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 
 const release = builtInManifest.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',

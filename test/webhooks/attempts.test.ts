@@ -1,7 +1,7 @@
 // Tests of attempts: their number, waits and timeouts, and the effect of changed settings.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
 let hooks: Hooks;

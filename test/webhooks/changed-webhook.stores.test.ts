@@ -1,7 +1,7 @@
 // Tests of deliveries whose webhook is edited, deactivated or deleted.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
 let hooks: Hooks;

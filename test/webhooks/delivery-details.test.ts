@@ -1,7 +1,7 @@
 // Tests of one delivery in detail: the request as it was sent, and the headers of the responses.
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {

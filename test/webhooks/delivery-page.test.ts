@@ -1,8 +1,8 @@
 // Tests of the page of one delivery: what it waits for, and the command that sends it from a shell.
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
 let hooks: Hooks;

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { type Receiver, blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { type Receiver, blackHole } from '../kit/http-client.ts';
 import { createTestStore } from '../kit/store.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 

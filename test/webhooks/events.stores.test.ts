@@ -1,8 +1,8 @@
 // Tests of publishing events: who receives them, what is refused, and the limit of pending deliveries.
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { isOnPostgres } from '../kit/store.ts';
 
 let hooks: Hooks;

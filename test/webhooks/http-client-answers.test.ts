@@ -1,8 +1,8 @@
 // Tests of the HTTP client with answers of all kinds, also broken and endless ones.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { gzipSync } from 'node:zlib';
 import { keptBytes, readBytes } from '../../src/webhooks/sending/http-client.ts';
 import {
   LOCAL,

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, BlockList, type Server, type Socket, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import type { Resolve } from '../../src/lib/guarded-connector.ts';
+import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 
 export const NEVER = new AbortController().signal;
 

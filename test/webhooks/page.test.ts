@@ -1,11 +1,11 @@
 // Tests of the page of all webhooks, and of the texts on it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pageRange } from '../../src/console/table.ts';
+import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
-import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
-import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
+import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { listRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {

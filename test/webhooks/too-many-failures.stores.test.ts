@@ -1,8 +1,8 @@
 // Tests of the deactivation of webhooks: which failures count, for how long, and what is discarded.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { createTestStore } from '../kit/store.ts';
 
 let hooks: Hooks;

@@ -1,6 +1,6 @@
 // The whole content of the memory store as JSON.
-import type { AuditEntry } from '../../store/audit-entry.ts';
 import type { TokenDump } from '../../auth/token-store-memory.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import type { JobDump } from '../../upgrades/jobs/job-store-memory.ts';
 import type { UploadDump } from '../../uploads/upload-store-memory.ts';
 import type { DeliveryDump } from '../../webhooks/queue/memory/queue.ts';

@@ -2,22 +2,22 @@
 //
 // Every method does its work when it is called, and nothing runs between the start and the end of that work. So an
 // update is atomic: after its rule has ended and no claim is lost, its writes cannot fail.
+import { MemoryAudit } from '../../audit/audit-store-memory.ts';
+import { MemoryTokens } from '../../auth/token-store-memory.ts';
 import type { Token } from '../../auth/token.ts';
 import { freeze } from '../../store/changes.ts';
-import { clear, createChanges, createTransaction } from './changes.ts';
 import { createCopy } from '../../store/copy.ts';
+import { done } from '../../store/memory/run.ts';
 import type { AnyCell, Reader, Table } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
-import type { Retention } from './retention.ts';
 import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
-import { MemoryAudit } from '../../audit/audit-store-memory.ts';
+import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
+import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
 import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
+import { clear, createChanges, createTransaction } from './changes.ts';
 import type { MemoryDump } from './memory-dump.ts';
-import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
-import { done } from '../../store/memory/run.ts';
-import { MemoryTokens } from '../../auth/token-store-memory.ts';
-import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
+import type { Retention } from './retention.ts';
 
 const self = 'memory';
 

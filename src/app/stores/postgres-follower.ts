@@ -8,9 +8,9 @@ import type { Runtime } from '../../lib/runtime.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import type { Copy } from '../../store/copy.ts';
 import { type Database, query } from '../../store/postgres/database.ts';
-import type { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
 import type { Peers } from '../../store/postgres/peers.ts';
 import type { Replica } from '../../store/postgres/replica.ts';
+import type { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
 
 /** The name of the task that reads the changes of other processes. */
 export const pollTask = 'store poll';

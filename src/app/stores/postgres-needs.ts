@@ -1,10 +1,10 @@
 // Reads the rows of other ports that the rules of a transaction need.
-import type { Upload } from '../../uploads/upload.ts';
-import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
-import type { Needs, TransactionFacts } from '../../store/transaction.ts';
-import { type Client, query } from '../../store/postgres/database.ts';
-import { lockFailureWindows } from '../../webhooks/queue/postgres/failure-windows.ts';
 import { type TokenRow, selectTokens, toToken } from '../../auth/token-store-postgres.ts';
+import { type Client, query } from '../../store/postgres/database.ts';
+import type { Needs, TransactionFacts } from '../../store/transaction.ts';
+import type { Upload } from '../../uploads/upload.ts';
+import { lockFailureWindows } from '../../webhooks/queue/postgres/failure-windows.ts';
+import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
 
 export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<TransactionFacts> {
   const hashes = all.flatMap(({ tokens }) => tokens ?? []);

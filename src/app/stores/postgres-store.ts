@@ -19,29 +19,29 @@
 // known data. If a newer version of the program has migrated the schema past what this one can write, the store
 // rejects all writes and is not ready.
 import { createHash } from 'node:crypto';
-import type { AuditEntry } from '../../store/audit-entry.ts';
-import { isUnavailable } from '../../lib/errors.ts';
+import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
+import { PostgresTokens } from '../../auth/token-store-postgres.ts';
 import { createMutex, retryWithin } from '../../lib/async.ts';
+import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { createTasks } from '../../lib/tasks.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import { createCopy } from '../../store/copy.ts';
-import type { Table } from '../../store/state.ts';
-import type { Store } from '../../store/store.ts';
-import type { Retention } from './retention.ts';
-import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
-import type { Pace } from '../../webhooks/queue/postgres/claims.ts';
 import { type Client, Database, type StoreLogger } from '../../store/postgres/database.ts';
-import { claimsOfProcesses } from '../../webhooks/queue/postgres/claims.ts';
-import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
-import { Follower, pollTask } from './postgres-follower.ts';
-import { PostgresJobs } from '../../upgrades/jobs/job-store-postgres.ts';
 import { migrate } from '../../store/postgres/migrations.ts';
 import { Peers } from '../../store/postgres/peers.ts';
 import { Replica } from '../../store/postgres/replica.ts';
 import { type Secrets, createSecrets } from '../../store/postgres/secrets.ts';
-import { PostgresTokens } from '../../auth/token-store-postgres.ts';
+import type { Table } from '../../store/state.ts';
+import type { Store } from '../../store/store.ts';
+import { PostgresJobs } from '../../upgrades/jobs/job-store-postgres.ts';
 import { PostgresUploads } from '../../uploads/upload-store-postgres.ts';
+import type { Pace } from '../../webhooks/queue/postgres/claims.ts';
+import { claimsOfProcesses } from '../../webhooks/queue/postgres/claims.ts';
+import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
+import { Follower, pollTask } from './postgres-follower.ts';
 import { Writer, type Writes } from './postgres-writer.ts';
+import type { Retention } from './retention.ts';
 
 export { readMigrations } from '../../store/postgres/migrations.ts';
 

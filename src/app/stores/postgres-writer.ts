@@ -12,9 +12,15 @@
 //
 // If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every
 // update runs alone, so that only the faulty one is rejected (batcher.ts).
-import type { AuditEntry } from '../../store/audit-entry.ts';
+import { insertEntries } from '../../audit/audit-store-postgres.ts';
 import type { Mutex } from '../../lib/async.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import { readThrough } from '../../store/changes.ts';
+import { Batcher } from '../../store/postgres/batcher.ts';
+import { type Client, type Database, isAborted, query } from '../../store/postgres/database.ts';
+import { type Replica, cellKind } from '../../store/postgres/replica.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import {
   type Changes,
   clear,
@@ -24,13 +30,7 @@ import {
   isEmpty,
   merge,
 } from './changes.ts';
-import type { Reader } from '../../store/state.ts';
-import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
-import { insertEntries } from '../../audit/audit-store-postgres.ts';
-import { Batcher } from '../../store/postgres/batcher.ts';
-import { type Client, type Database, isAborted, query } from '../../store/postgres/database.ts';
 import { loadNeeds } from './postgres-needs.ts';
-import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 
 type WriterOptions = {
   readonly database: Database;

@@ -1,11 +1,11 @@
 // The page of the audit trail: filters, a compact table, and the export.
-import { formatNumber } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import { formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import type { TitleOf } from './titles.ts';
 import { type AuditEntry, type AuditOutcome, auditOutcomes } from '../../store/audit-entry.ts';
+import type { TitleOf } from './titles.ts';
 
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };
 

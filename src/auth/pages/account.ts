@@ -1,9 +1,9 @@
 // The page of the own account: its sessions, and the password.
-import type { Role } from '../../lib/caller.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
+import type { Role } from '../../lib/caller.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 
 export type Account = {

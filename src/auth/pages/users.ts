@@ -1,10 +1,10 @@
 // The page of all users: their roles, when they last signed in, and what an administrator can do about each.
-import { type Role, roles } from '../../lib/caller.ts';
 import { actionButton, confirmedAction } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
-import { capitalise } from '../../console/labels.ts';
 import { renderAgo } from '../../console/json.ts';
+import { capitalise } from '../../console/labels.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../console/table.ts';
+import { type Role, roles } from '../../lib/caller.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 
 export type ListedUser = {

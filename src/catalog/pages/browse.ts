@@ -1,9 +1,9 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
+import { renderAgo } from '../../console/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { renderAgo } from '../../console/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';

@@ -1,8 +1,8 @@
 // The page at the address of the SOAP endpoint: its operations, the WSDL, and a form to try them.
 import type { FastifyReply } from 'fastify';
-import { html } from '../../lib/html.ts';
 import { type Layout, renderPage, sendHtml } from '../../console/layout.ts';
 import { type Row, renderTable } from '../../console/table.ts';
+import { html } from '../../lib/html.ts';
 import type { OperationName } from '../soap.ts';
 import { type TryOptions, purposes, tryView } from './try-it.ts';
 

@@ -1,11 +1,11 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
-import { mayCall } from '../../lib/caller.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
 import { confirmedAction } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
-import { formatCount } from '../../lib/format.ts';
 import { renderAgo } from '../../console/json.ts';
 import { renderFacts } from '../../console/table.ts';
+import { mayCall } from '../../lib/caller.ts';
+import { formatCount } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { type Service, addressOfService, audiences, fullNameOf, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {

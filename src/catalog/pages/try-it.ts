@@ -1,7 +1,7 @@
 // The "Try it" section: for each SOAP operation a request, a curl command, and with JavaScript a button that sends it.
+import type { Session } from '../../console/layout.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
-import type { Session } from '../../console/layout.ts';
 import type { CatalogOperation, OperationName } from '../soap.ts';
 
 export type TryOptions = {

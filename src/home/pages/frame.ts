@@ -1,6 +1,6 @@
 // The frame of the pages of this product: the main navigation, and the banner of read-only mode.
-import { currentMode } from '../../mode/mode.ts';
 import type { NavigationEntry, ReadOnlyState } from '../../console/frame.ts';
+import { currentMode } from '../../mode/mode.ts';
 import type { Reader } from '../../store/state.ts';
 import { isJobRunning } from '../../upgrades/jobs/job-table.ts';
 

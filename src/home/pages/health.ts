@@ -1,14 +1,14 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
 import { isUnavailable } from '../../lib/errors.ts';
+import { formatCount } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { formatCount } from '../../lib/format.ts';
-import { findJobToRepair } from '../../upgrades/jobs/job-to-repair.ts';
 import { jobProgress } from '../../upgrades/jobs/job-status.ts';
 import { type Job, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { newestReachable } from '../../upgrades/versions/hops.ts';
+import { findJobToRepair } from '../../upgrades/jobs/job-to-repair.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
+import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { webhookSettings } from '../../webhooks/settings.ts';
 import { type Webhook, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
 

@@ -1,28 +1,28 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
-import { mayCall } from '../../lib/caller.ts';
+import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
-import type { ReadableStore } from '../../store/store.ts';
-import { listUsers } from '../../auth/user.ts';
-import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
-import { newestReachable } from '../../upgrades/versions/hops.ts';
-import { reasonNotToResume } from '../../upgrades/jobs/job.ts';
-import { reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
-import { jobProgress } from '../../upgrades/jobs/job-status.ts';
-import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { jobTitle, stateView, resumeLabel } from '../../upgrades/pages/job-parts.ts';
-import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
-import { versionName } from '../../upgrades/pages/versions.ts';
-import { webhookStats } from '../../webhooks/stats.ts';
-import { listWebhooks } from '../../webhooks/webhook.ts';
+import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { jobProgress } from '../../upgrades/jobs/job-status.ts';
+import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
+import { reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
+import { reasonNotToResume } from '../../upgrades/jobs/job.ts';
+import { jobTitle, stateView, resumeLabel } from '../../upgrades/pages/job-parts.ts';
+import { versionName } from '../../upgrades/pages/versions.ts';
+import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
+import { newestReachable } from '../../upgrades/versions/hops.ts';
+import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
+import { webhookStats } from '../../webhooks/stats.ts';
+import { listWebhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth } from './health.ts';
 

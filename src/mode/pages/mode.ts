@@ -1,8 +1,8 @@
 // The page of the mode: whether the system is read-only, who has set it and when, and a button to change it.
-import { mayCall } from '../../lib/caller.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
+import { mayCall } from '../../lib/caller.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Mode, ModeSetting } from '../mode.ts';
 

@@ -1,14 +1,14 @@
 // The OpenAPI 3.1 document of the resource trees.
+import { sessionCookie } from '../../http/credentials.ts';
 import { type Access, needsToken } from '../../lib/caller.ts';
-import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { describeField } from '../field-description.ts';
+import { partsOf, pathTemplate } from '../path-template.ts';
+import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
 import { type Parameter, formTypes, commonFields, formSchema, queryParameters } from './schemas.ts';
-import { partsOf, pathTemplate } from '../path-template.ts';
-import { sessionCookie } from '../../http/credentials.ts';
 
 export type Tree = {
   readonly name: string;

@@ -1,10 +1,10 @@
 // Errors in the OpenAPI document: one response for each status and cause, and the errors that a request may get.
+import { toErrorResponse } from '../../http/errors.ts';
 import { needsToken } from '../../lib/caller.ts';
 import { type ErrorKind, ServiceError } from '../../lib/errors.ts';
-import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerReference, errorAnswer } from '../answer.ts';
-import { toErrorResponse } from '../../http/errors.ts';
+import type { Operation, Resource } from '../resource.ts';
 
 /** Kinds that share a status and a cause share a response. */
 const refusals: Record<ErrorKind, { readonly response: string; readonly when: string }> = {

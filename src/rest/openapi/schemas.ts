@@ -1,8 +1,8 @@
 // Form fields as JSON Schema, for the query and the two kinds of form.
+import type { Json } from '../../lib/json.ts';
 import { type FieldDescription, describeField } from '../field-description.ts';
 import type { Fields } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
-import type { Json } from '../../lib/json.ts';
 
 type Schema = { readonly [key: string]: Json };
 

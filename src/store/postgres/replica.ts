@@ -4,8 +4,8 @@
 // last. `seen` is the version that the copy shows. `follow` reads the rows with a higher version and applies all of
 // them together, so the copy always shows one consistent version. It loads everything if rows that were removed
 // since `seen` may have been pruned, or if the version is lower than `seen` because a backup was restored.
-import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import { notAudited } from '../../lib/audit-fields.ts';
+import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';

@@ -1,8 +1,8 @@
 // The rules of a job of several hops: what is installed when a hop ends, and where the next one starts.
 import type { Transaction } from '../../store/transaction.ts';
+import type { Plan, PlannedHop } from '../planning/plan.ts';
 import { deployment } from '../versions/deployment.ts';
 import type { Job, JobHops } from './job-table.ts';
-import type { Plan, PlannedHop } from '../planning/plan.ts';
 import { keepMoves } from './timeline.ts';
 
 export function startHops(hops: readonly PlannedHop[], targetId: string): JobHops {

@@ -7,12 +7,12 @@
 // has changed it, is reported and stays unchanged.
 import { formatList } from '../../lib/format.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { type Line, announcement, endJob, record } from './job-record.ts';
-import { startOfHop } from './job-hops.ts';
-import type { Job, Reverting } from './job-table.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { beginReverting, revertProgress } from './progress.ts';
 import { formatImages } from '../planning/workloads.ts';
+import { startOfHop } from './job-hops.ts';
+import { type Line, announcement, endJob, record } from './job-record.ts';
+import type { Job, Reverting } from './job-table.ts';
+import { beginReverting, revertProgress } from './progress.ts';
 
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];

@@ -24,12 +24,12 @@
 //
 // An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system
 // would stay read-only until the process restarts.
-import { isUnavailable } from '../../lib/errors.ts';
 import { retryWhileUnavailable } from '../../lib/async.ts';
+import { isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
-import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
+import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
 import { cancelStep, endStoppedStep, recordBegin, runStep } from './run-step.ts';
 import { type RunContext, updateJob } from './running-job.ts';

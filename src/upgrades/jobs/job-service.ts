@@ -1,8 +1,8 @@
 // Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the
 // messages of both.
 import type { ReadableStore } from '../../store/store.ts';
-import type { JobMessages } from './job-status.ts';
 import type { JobEnd } from '../planning/workloads.ts';
+import type { JobMessages } from './job-status.ts';
 import { type Job, hasInstalled, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
 

@@ -10,15 +10,15 @@
 // is repaired, and `repaired` says how many of the moved workloads are behind it. One that differs again after that
 // fails the job.
 import type { Transaction } from '../../store/transaction.ts';
+import { nameOfStepJob } from '../planning/performers.ts';
+import type { Plan, Step } from '../planning/plan.ts';
+import { type Workload, formatImages } from '../planning/workloads.ts';
 import { endsHop, finishHop } from './job-hops.ts';
 import { type Line, record } from './job-record.ts';
 import { type Job, newestJob } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
-import { nameOfStepJob } from '../planning/performers.ts';
-import type { Plan, Step } from '../planning/plan.ts';
 import { advanceProgress } from './progress.ts';
 import { addStepTime } from './timeline.ts';
-import { type Workload, formatImages } from '../planning/workloads.ts';
 
 /** What a step has done, as far as its messages depend on it. */
 export type StepOutcome = {

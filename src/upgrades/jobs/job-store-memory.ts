@@ -1,9 +1,9 @@
 // Archived jobs, plans and messages in memory.
+import { freeze } from '../../store/changes.ts';
+import { done, runNow } from '../../store/memory/run.ts';
+import type { JobStore, JobWrites } from './job-store.ts';
 import { type Job, type StoredPlan, hasInstalled } from './job-table.ts';
 import type { Message } from './messages.ts';
-import { freeze } from '../../store/changes.ts';
-import type { JobStore, JobWrites } from './job-store.ts';
-import { done, runNow } from '../../store/memory/run.ts';
 
 export type JobDump = {
   readonly archived: readonly Job[];

@@ -2,8 +2,8 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Plan } from '../planning/plan.ts';
-import type { Progress } from './progress.ts';
 import type { Deployment } from '../versions/deployment.ts';
+import type { Progress } from './progress.ts';
 import type { Timeline } from './timeline.ts';
 
 export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;

@@ -34,15 +34,15 @@
 import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
+import type { Plan, Step } from '../planning/plan.ts';
 import { type Deployment, deployment } from '../versions/deployment.ts';
-import { type Line, announcement, endJob, record } from './job-record.ts';
 import { startHops, startOfHop } from './job-hops.ts';
+import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
 import { endStep, timelineAfterStep } from './job-steps.ts';
 import { type Job, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
-import type { Plan, Step } from '../planning/plan.ts';
 import { beginReverting, restartStep, startProgress } from './progress.ts';
 import { startTimeline } from './timeline.ts';
 

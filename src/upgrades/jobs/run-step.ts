@@ -1,14 +1,14 @@
 // Runs the steps of a job: asks the executor for one step, and records the step with its messages in one update.
-import { isUnavailable } from '../../lib/errors.ts';
 import { TimeoutError } from '../../lib/async.ts';
+import { isUnavailable } from '../../lib/errors.ts';
 import { toXmlText } from '../../lib/text.ts';
 import type { ApplyResult, Deviation, StepContext, TemplateRun } from '../executors/executor.ts';
-import { failJob } from './job.ts';
+import { nameOfStepJob } from '../planning/performers.ts';
+import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
 import { beginCancel } from './job-reverting.ts';
 import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair, stopStep } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
-import { nameOfStepJob } from '../planning/performers.ts';
-import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
+import { failJob } from './job.ts';
 import { type RunContext, callExecutor, errorText, updateJob } from './running-job.ts';
 
 const maxDeviations = 20;

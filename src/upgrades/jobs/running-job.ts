@@ -1,14 +1,14 @@
 // What a run of a job needs, how it calls the executor, and how it updates the job. If another process has taken
 // the job over, an update changes nothing, and the executor gets an error when it asserts the ownership.
 import { withTimeout } from '../../lib/async.ts';
-import { toXmlText, truncate } from '../../lib/text.ts';
 import type { Runtime } from '../../lib/runtime.ts';
+import { toXmlText, truncate } from '../../lib/text.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Executor, StepContext } from '../executors/executor.ts';
-import type { OnJobChange } from './job.ts';
-import { type Job, newestJob } from './job-table.ts';
 import type { Step } from '../planning/plan.ts';
+import { type Job, newestJob } from './job-table.ts';
+import type { OnJobChange } from './job.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;

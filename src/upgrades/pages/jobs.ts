@@ -1,21 +1,21 @@
 // The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
-import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../console/table.ts';
-import type { Runtime } from '../../lib/runtime.ts';
-import type { ReadableStore } from '../../store/store.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { Runtime } from '../../lib/runtime.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
+import type { Job } from '../jobs/job-table.ts';
+import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
+import type { Message } from '../jobs/messages.ts';
+import type { Plan } from '../planning/plan.ts';
 import { deployment, newestInstalled } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
-import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
-import type { JobService } from '../jobs/job-service.ts';
-import type { Job } from '../jobs/job-table.ts';
-import type { Message } from '../jobs/messages.ts';
-import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
-import type { Plan } from '../planning/plan.ts';
 import {
   type Figure,
   figuresView,

@@ -1,25 +1,25 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
 // so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
-import { formatProblem } from '../../lib/errors.ts';
-import { groupBy } from '../../lib/collections.ts';
-import type { PageContext } from '../../rest/resource.ts';
 import { renderProblems } from '../../console/form.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
+import { groupBy } from '../../lib/collections.ts';
+import { formatProblem } from '../../lib/errors.ts';
+import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
-import { figuresView, signInHint } from './job-parts.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import { type Version, formatVersion } from '../versions/manifest.ts';
-import { type Plan, type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../planning/plan.ts';
-import { digestPlan } from '../planning/plan-digest.ts';
-import type { PreparedJob } from '../planning/preflight.ts';
-import { planUpgrade } from '../planning/upgrade-request.ts';
-import type { SettingProblem } from '../planning/settings.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
+import { digestPlan } from '../planning/plan-digest.ts';
+import { type Plan, type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../planning/plan.ts';
+import type { PreparedJob } from '../planning/preflight.ts';
+import type { SettingProblem } from '../planning/settings.ts';
+import { planUpgrade } from '../planning/upgrade-request.ts';
 import { deployment, findVersion, currentManifest } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
+import { type Version, formatVersion } from '../versions/manifest.ts';
+import { figuresView, signInHint } from './job-parts.ts';
 import {
   type EnteredSetting,
   composeSettings,

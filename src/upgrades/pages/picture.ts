@@ -2,8 +2,8 @@
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Job } from '../jobs/job-table.ts';
-import type { Plan } from '../planning/plan.ts';
 import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../jobs/timeline.ts';
+import type { Plan } from '../planning/plan.ts';
 
 const phaseLabels: Readonly<Record<PhaseName, string>> = {
   prepare: 'Prepare',

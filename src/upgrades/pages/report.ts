@@ -1,14 +1,14 @@
 // The report of an ended job, to print or to file: who, when, versions, phases with durations, components, failures.
-import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
 import type { Job } from '../jobs/job-table.ts';
 import type { Code, Message } from '../jobs/messages.ts';
-import { formatVersion } from '../versions/manifest.ts';
 import type { Plan } from '../planning/plan.ts';
+import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
+import { formatVersion } from '../versions/manifest.ts';
 import { stateView } from './job-parts.ts';
 import { type JobViewOptions, durationOf, messageView } from './jobs.ts';
 import { phaseSummaries, tilesOf } from './picture.ts';

@@ -1,9 +1,9 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
-import type { PageContext } from '../../rest/resource.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { carriedPrefix } from '../../rest/fields.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import type { Version } from '../versions/manifest.ts';
 import {
   type SettingEntry,
   type SettingProblem,
@@ -11,7 +11,7 @@ import {
   fileFilter,
   settingsOf,
 } from '../planning/settings.ts';
-import { carriedPrefix } from '../../rest/fields.ts';
+import type { Version } from '../versions/manifest.ts';
 import { versionName } from './versions.ts';
 
 /**

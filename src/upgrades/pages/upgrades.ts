@@ -1,11 +1,11 @@
 // The upgrades page: the installed version, the newest job, the available versions, or one step of the upgrade wizard.
-import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../lib/html.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning, newestJob } from '../jobs/job-table.ts';
+import type { OperationsOptions } from '../operations.rest.ts';
 import { jobView } from './jobs.ts';
 import { upgradeWizard } from './operations.ts';
-import type { OperationsOptions } from '../operations.rest.ts';
 import { availableView, installedView, recommendedView, rollbackView } from './versions.ts';
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {

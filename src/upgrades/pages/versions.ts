@@ -1,19 +1,17 @@
 // The versions on the upgrades page: installed, available, and those that a rollback can go back to.
-import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
-import { asJson } from '../../lib/json.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
-import type { ReadableStore } from '../../store/store.ts';
-import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
-import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { asJson } from '../../lib/json.ts';
+import { isHttpUrl, truncate } from '../../lib/text.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { type Job, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
-import { jobTitle, signInHint } from './job-parts.ts';
-import { availableVersions, newestReachable } from '../versions/hops.ts';
-import { type Version, formatVersion } from '../versions/manifest.ts';
+import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';
+import { countMovesOfRollbacks } from '../planning/workloads.ts';
 import {
   currentManifest,
   deployment,
@@ -22,7 +20,9 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
-import { countMovesOfRollbacks } from '../planning/workloads.ts';
+import { availableVersions, newestReachable } from '../versions/hops.ts';
+import { type Version, formatVersion } from '../versions/manifest.ts';
+import { jobTitle, signInHint } from './job-parts.ts';
 
 /** A page repeats the name for each setting. */
 const maxName = 200;

@@ -1,6 +1,6 @@
 // The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
-import type { Deployment } from '../versions/deployment.ts';
 import type { Code } from '../jobs/messages.ts';
+import type { Deployment } from '../versions/deployment.ts';
 import type { PerformedBy, Performers } from './performers.ts';
 import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
 import type { Workload } from './workloads.ts';

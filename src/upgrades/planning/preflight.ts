@@ -4,10 +4,6 @@ import { formatList } from '../../lib/format.ts';
 import { truncate } from '../../lib/text.ts';
 import type { Reader } from '../../store/state.ts';
 import type { NewJob } from '../jobs/job.ts';
-import { type Version, formatVersion } from '../versions/manifest.ts';
-import { maxLengths } from '../versions/manifest-links.ts';
-import { type Hop, createPathFinder, maxHops, planHops } from '../versions/hops.ts';
-import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
 import {
   type Deployment,
   afterRollback,
@@ -18,6 +14,10 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
+import { type Hop, createPathFinder, maxHops, planHops } from '../versions/hops.ts';
+import { maxLengths } from '../versions/manifest-links.ts';
+import { type Version, formatVersion } from '../versions/manifest.ts';
+import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
 

@@ -1,8 +1,8 @@
 // Workloads, and the inventory that maps the containers of versions to them.
 import type { Problem } from '../../lib/errors.ts';
+import { type Deployment, installedContainers, installedVersions } from '../versions/deployment.ts';
 import type { Container, Version } from '../versions/manifest.ts';
 import { type Performers, simulatedPerformers } from './performers.ts';
-import { type Deployment, installedContainers, installedVersions } from '../versions/deployment.ts';
 
 /** `formerImage` is null if the container is new. */
 export type WorkloadContainer = {

@@ -1,5 +1,6 @@
 // Upgrades over several versions: the path to a version, and its hops. A hop is what one upgrade could do alone: a
 // release, with its patches if the settings ask for them, or patches of the installed release.
+import type { Reader } from '../../store/state.ts';
 import {
   type Deployment,
   afterInstalling,
@@ -13,7 +14,6 @@ import {
   patchesAfter,
   reachableVersions,
 } from './deployment.ts';
-import type { Reader } from '../../store/state.ts';
 import { type Version, formatVersion } from './manifest.ts';
 
 /** Paths of a manifest that is a long chain would be very large. */

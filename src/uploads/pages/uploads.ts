@@ -1,9 +1,9 @@
 // The pages of uploaded files: the list, and one file.
-import { formatBytes } from '../../lib/format.ts';
 import { confirmedAction } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../console/table.ts';
+import { formatBytes } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Upload } from '../upload.ts';
 

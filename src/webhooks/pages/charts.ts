@@ -1,9 +1,9 @@
 // Charts of the newest deliveries of a webhook over time: their outcomes and their latency, each with a text
 // alternative and a table.
-import { formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
 import { type Row, renderTable } from '../../console/table.ts';
+import { formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 
 /** How many deliveries the charts show. */

@@ -1,10 +1,10 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery.
-import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
-import { readFields } from '../../rest/fields.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { readFields } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { filterFields, filterOf } from '../deliveries-fields.rest.ts';

@@ -1,8 +1,8 @@
 // The page of one delivery: its state, its attempts as a timeline, and the request.
-import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { renderFacts } from '../../console/table.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type Attempt, type Delivery, endOf } from '../queue/delivery.ts';

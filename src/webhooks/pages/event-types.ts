@@ -1,6 +1,6 @@
 // The page of the event types: what each means, and an example of its data.
-import { html, type Html } from '../../lib/html.ts';
 import { renderTable } from '../../console/table.ts';
+import { html, type Html } from '../../lib/html.ts';
 import { eventTypes } from '../event-types.ts';
 
 export function showEventTypes(): Html {

@@ -1,10 +1,10 @@
 // The form that filters deliveries. It works without a script: the times are chosen from lists.
-import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import { filterFields } from '../deliveries-fields.rest.ts';
-import { deliveryStates } from '../queue/delivery.ts';
 import { eventTypeNames } from '../event-types.ts';
+import { deliveryStates } from '../queue/delivery.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

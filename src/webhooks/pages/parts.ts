@@ -1,7 +1,7 @@
 // What the pages of webhooks share: addresses, states and health in words.
+import { renderAgo } from '../../console/json.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { renderAgo } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import { filterFields } from '../deliveries-fields.rest.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';

@@ -1,9 +1,9 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed,
 // and since when.
-import { formatCount, formatNumber } from '../../lib/format.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { formatTime } from '../../console/json.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';

@@ -1,6 +1,6 @@
 // The curl command that sends the request of a delivery from a shell. It has the signature of the request, but no key.
-import { maskedValue } from '../../lib/audit-fields.ts';
 import { quote } from '../../console/curl.ts';
+import { maskedValue } from '../../lib/audit-fields.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
 

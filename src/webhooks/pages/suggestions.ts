@@ -1,6 +1,6 @@
 // Values that the forms about webhooks offer.
-import type { Caller } from '../../lib/caller.ts';
 import { mayList, pathOfService, services } from '../../catalog/catalog.ts';
+import type { Caller } from '../../lib/caller.ts';
 import type { Reader } from '../../store/state.ts';
 
 const maxSuggested = 200;

@@ -1,13 +1,13 @@
 // What a pending delivery waits for, in words.
+import { renderTime } from '../../console/json.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { renderTime } from '../../console/json.ts';
-import type { QueuePosition } from '../queue/delivery-queue.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
+import type { QueuePosition } from '../queue/delivery-queue.ts';
 import { type Delivery, nextAttemptAt, retryWaitMs, slotsPerReceiver } from '../queue/delivery.ts';
-import { webhookSettings } from '../settings.ts';
 import { receiverOf } from '../sending/target-policy.ts';
+import { webhookSettings } from '../settings.ts';
 import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
 
 /** Undefined if the delivery has ended. */

@@ -1,12 +1,12 @@
 // The page of one webhook: its health, what can be redelivered, charts, its newest deliveries, and its details.
-import { formatNumber } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { renderFacts } from '../../console/table.ts';
+import { formatNumber } from '../../lib/format.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { webhookSettings } from '../settings.ts';
 import type { Delivery } from '../queue/delivery.ts';
+import { webhookSettings } from '../settings.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
 import { maxCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';

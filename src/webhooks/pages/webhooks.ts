@@ -1,9 +1,9 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
 import { actionButton } from '../../console/action.ts';
-import { html, type Html } from '../../lib/html.ts';
 import { renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../queue/delivery.ts';

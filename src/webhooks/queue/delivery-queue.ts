@@ -18,13 +18,13 @@
 // `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as
 // the call. They lock only the rows they write; a failure that counts towards deactivation also locks the failure
 // window of its webhook.
+import type { Reader } from '../../store/state.ts';
+import type { FailureWindow } from '../sending/failure-window.ts';
+import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
-import type { FailureWindow } from '../sending/failure-window.ts';
 import type { RememberedEvent } from './idempotency.ts';
-import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { Redelivery } from './redelivery.ts';
-import type { Reader } from '../../store/state.ts';
 
 export type DeliveryQueue = {
   /**

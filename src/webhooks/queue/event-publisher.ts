@@ -1,12 +1,12 @@
 // Stores events with their deliveries, and remembers given event ids, so that publishing an id again has no effect.
 import { ServiceError, tooLarge } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
+import type { Tasks } from '../../lib/tasks.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import type { Tasks } from '../../lib/tasks.ts';
-import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
 import { type EventDraft, bytesOfPayload, eventOf } from '../event.ts';
+import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
 import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 
 /** A change of the catalog is refused only at this multiple of `maxPending`. */

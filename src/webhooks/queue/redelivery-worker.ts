@@ -6,8 +6,8 @@
 // is killed in between leaves it to the others, or to the next one.
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
-import type { Store } from '../../store/store.ts';
 import type { Tasks } from '../../lib/tasks.ts';
+import type { Store } from '../../store/store.ts';
 import type { PublishLimits } from './event-publisher.ts';
 import { type Redelivery, listRedeliveries, redeliveries } from './redelivery.ts';
 

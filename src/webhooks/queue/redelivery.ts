@@ -11,9 +11,9 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
+import { webhooks } from '../webhook.ts';
 import { type DeliveryFilter, isSameFilter, matchesDeliveryFilter } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
-import { webhooks } from '../webhook.ts';
 
 export type Redelivery = {
   readonly id: string;

@@ -1,9 +1,9 @@
 // Composes the request of a delivery, and shows what an attempt has sent or the next one will.
 import { type Delivery, type SentRequest, bodyOf } from '../queue/delivery.ts';
+import { type Webhook, contentTypes, signingKeys } from '../webhook.ts';
 import { isSameHeader, maskHeaders } from './headers.ts';
 import type { OutgoingRequest } from './http-client.ts';
 import { signBody, signBodyAlone } from './signature.ts';
-import { type Webhook, contentTypes, signingKeys } from '../webhook.ts';
 
 export type RequestOptions = {
   readonly userAgent: string;

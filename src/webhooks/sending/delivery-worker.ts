@@ -21,14 +21,15 @@
 // their deliveries unchanged, so that the next process attempts them again. If a claim was lost, because other
 // processes took this one for dead or because the webhook was deleted, the worker drops the result of the attempt.
 // A receiver may therefore get a delivery more than once.
-import { isUnavailable } from '../../lib/errors.ts';
 import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/async.ts';
+import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount } from '../../lib/format.ts';
 import type { Runtime, Stopwatch } from '../../lib/runtime.ts';
+import type { Tasks } from '../../lib/tasks.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
+import type { WebhookNotice } from '../own-events.ts';
 import { LostClaim } from '../queue/delivery-queue.ts';
-import type { Tasks } from '../../lib/tasks.ts';
 import {
   type Attempt,
   type Delivery,
@@ -37,14 +38,13 @@ import {
   retryWaitMs,
   slotsPerReceiver,
 } from '../queue/delivery.ts';
+import { webhookSettings } from '../settings.ts';
+import { type Webhook, webhooks } from '../webhook.ts';
 import { type RequestOptions, composeRequest, toSentRequest } from './delivery-request.ts';
 import { type CustomHeader, keepResponseHeaders, maskValues } from './headers.ts';
 import type { HttpClient } from './http-client.ts';
 import { type Recorded, completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
-import type { WebhookNotice } from '../own-events.ts';
-import { webhookSettings } from '../settings.ts';
 import { receiverOf } from './target-policy.ts';
-import { type Webhook, webhooks } from '../webhook.ts';
 
 const graceMs = 3_000;
 

@@ -2,12 +2,12 @@
 // recovers or is deactivated.
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { type Attempt, type Delivery, discard, endAttempt, endOf } from '../queue/delivery.ts';
-import { type FailureWindow, countFailure, isFailing } from './failure-window.ts';
 import type { WebhookNotice } from '../own-events.ts';
+import { type Attempt, type Delivery, discard, endAttempt, endOf } from '../queue/delivery.ts';
 import { deactivateWebhook } from '../registry.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
+import { type FailureWindow, countFailure, isFailing } from './failure-window.ts';
 
 /** `needsUpdate`: the end of the delivery changes its webhook, which only an update can do. */
 export type AttemptOutcome = {

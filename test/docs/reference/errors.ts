@@ -1,7 +1,7 @@
 // Renders docs/reference/errors-and-codes.md: the form of every error kind in each protocol, and the messages of
 // upgrade jobs.
-import { type ErrorKind, ServiceError } from '../../../src/lib/errors.ts';
 import { toErrorResponse } from '../../../src/http/errors.ts';
+import { type ErrorKind, ServiceError } from '../../../src/lib/errors.ts';
 import { errorResponses } from '../../../src/rest/openapi/errors.ts';
 import { toFault, toFaultResponse } from '../../../src/soap/faults.ts';
 import { type Code, type Facts, codes, writeMessage } from '../../../src/upgrades/jobs/messages.ts';

@@ -7,8 +7,8 @@ import {
   type RequestContext,
 } from '@kubernetes/client-node';
 import { TimeoutError, withTimeout } from '../../../lib/async.ts';
-import { truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
+import { truncate } from '../../../lib/text.ts';
 
 /**
  * A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer

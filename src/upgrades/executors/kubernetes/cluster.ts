@@ -16,9 +16,9 @@ import {
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
+import type { Permission, Rule } from './permissions.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';
-import type { Permission, Rule } from './permissions.ts';
 import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import type { CronJobObject } from './step-templates.ts';
 import { createWatch } from './watch.ts';

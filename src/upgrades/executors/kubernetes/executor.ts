@@ -2,8 +2,8 @@
 // waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
-import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
 import type { StepId } from '../../planning/step-ids.ts';
+import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
 import {
   type ApplyResult,
   type CheckResult,

@@ -1,16 +1,16 @@
 // Looks up the images that workloads will get in their registries, before an upgrade changes anything.
-import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
-import { groupBy } from '../../../lib/collections.ts';
 import { createLimiter } from '../../../lib/async.ts';
-import type { Resolve } from '../../../lib/guarded-connector.ts';
+import { groupBy } from '../../../lib/collections.ts';
+import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatList } from '../../../lib/format.ts';
-import { truncate } from '../../../lib/text.ts';
+import type { Resolve } from '../../../lib/guarded-connector.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
+import { truncate } from '../../../lib/text.ts';
 import type { ImageCheck, Workload } from '../../planning/workloads.ts';
 import { type RegistryReference, parseRegistryReference } from './image.ts';
-import { type Lookup, lookUpImage } from './registry.ts';
 import { type RegistryAuth, readRegistryAuth } from './registry-auth.ts';
 import { RegistryClient } from './registry-client.ts';
+import { type Lookup, lookUpImage } from './registry.ts';
 
 export type ImageCheckerOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;

@@ -2,7 +2,6 @@
 import { maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Container } from '../../versions/manifest.ts';
 import {
   type Inventory,
   type Move,
@@ -10,6 +9,7 @@ import {
   type Workload,
   maxWorkloads,
 } from '../../planning/workloads.ts';
+import type { Container } from '../../versions/manifest.ts';
 import { formatAbandonedJob, isAbandoned, mayBeUnhealthy } from './abandoned-job.ts';
 import {
   type MatchResult,

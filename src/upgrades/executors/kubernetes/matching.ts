@@ -1,12 +1,12 @@
 // Matches the containers of a version with containers of workloads: by the name of a container, or by the label of
 // a workload.
-import { maxProblems } from '../../../lib/errors.ts';
 import { groupBy } from '../../../lib/collections.ts';
-import type { Container } from '../../versions/manifest.ts';
+import { maxProblems } from '../../../lib/errors.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../planning/workloads.ts';
-import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
+import type { Container } from '../../versions/manifest.ts';
 import { type JobEnds, isAbandoned, recordedImages } from './abandoned-job.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
+import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
 
 export const containerLabel = 'steward/container';
 

@@ -2,9 +2,9 @@
 // blocks an upgrade.
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { JobEnd } from '../../planning/workloads.ts';
+import { type JobEnds, jobOf } from './abandoned-job.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
-import { type JobEnds, jobOf } from './abandoned-job.ts';
 import type { UpgradeLock } from './lock.ts';
 import {
   type Permission,

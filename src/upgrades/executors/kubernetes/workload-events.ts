@@ -1,7 +1,7 @@
 // Writes an Event for each workload that a job changes, so that `kubectl describe` shows what Steward did and why.
 import type { CoreV1Event } from '@kubernetes/client-node';
-import { toXmlText, truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
+import { toXmlText, truncate } from '../../../lib/text.ts';
 import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { ClusterConnection } from './cluster.ts';

@@ -7,8 +7,8 @@ import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
-import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { RolloutReader, readWorkload } from './rollout-reader.ts';
+import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { WorkloadEvents } from './workload-events.ts';
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 

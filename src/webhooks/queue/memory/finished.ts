@@ -1,7 +1,7 @@
 // The finished deliveries in memory, in the order in which they finished. The first are removed when a webhook has too
 // many of a kind, or when all webhooks together have too many bytes of it.
-import { type Delivery, bytesOfFinished, isRecoverable } from '../delivery.ts';
 import type { DeliveryRetention } from '../delivery-queue.ts';
+import { type Delivery, bytesOfFinished, isRecoverable } from '../delivery.ts';
 
 const maxBytesPerKind = 64 * 1024 ** 2;
 

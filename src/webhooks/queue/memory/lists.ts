@@ -3,23 +3,14 @@
 //
 // Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the
 // webhooks: a webhook whose delivery was claimed moves to the end of the turns.
+import { freeze } from '../../../store/changes.ts';
+import { bytesOfPayload } from '../../event.ts';
 import {
   type DeliveryFilter,
   type DeliveryPage,
   matchesDeliveryFilter,
   maxCountedDeliveries,
 } from '../delivery-filter.ts';
-import {
-  type Delivery,
-  discard,
-  priorityOf,
-  redeliveryOf,
-  waitingSince,
-  withRedelivery,
-} from '../delivery.ts';
-import { bytesOfPayload } from '../../event.ts';
-import { type Redelivery, matchesRedelivery } from '../redelivery.ts';
-import { freeze } from '../../../store/changes.ts';
 import type {
   ClaimRequest,
   Claimed,
@@ -29,6 +20,15 @@ import type {
   Redelivered,
   RedeliveryBatch,
 } from '../delivery-queue.ts';
+import {
+  type Delivery,
+  discard,
+  priorityOf,
+  redeliveryOf,
+  waitingSince,
+  withRedelivery,
+} from '../delivery.ts';
+import { type Redelivery, matchesRedelivery } from '../redelivery.ts';
 import { FinishedDeliveries } from './finished.ts';
 import { WaitingList } from './waiting-list.ts';
 

@@ -1,9 +1,8 @@
 // The delivery queue in memory.
-import { type Delivery, countPending } from '../delivery.ts';
-import type { FailureWindow } from '../../sending/failure-window.ts';
-import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../idempotency.ts';
 import { freeze } from '../../../store/changes.ts';
-import { type Redelivery, redeliveries } from '../redelivery.ts';
+import { done, runNow } from '../../../store/memory/run.ts';
+import type { Reader } from '../../../store/state.ts';
+import type { FailureWindow } from '../../sending/failure-window.ts';
 import { webhooks } from '../../webhook.ts';
 import {
   type Completed,
@@ -16,9 +15,10 @@ import {
   type Remembered,
   LostClaim,
 } from '../delivery-queue.ts';
-import type { Reader } from '../../../store/state.ts';
+import { type Delivery, countPending } from '../delivery.ts';
+import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../idempotency.ts';
+import { type Redelivery, redeliveries } from '../redelivery.ts';
 import { type DeliveryListDump, DeliveryLists } from './lists.ts';
-import { done, runNow } from '../../../store/memory/run.ts';
 
 type MemoryDeliveriesOptions = {
   readonly reader: Reader;

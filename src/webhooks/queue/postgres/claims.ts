@@ -17,10 +17,10 @@
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../../lib/async.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
-import type { Delivery } from '../delivery.ts';
-import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
 import { type Client, type Database, query } from '../../../store/postgres/database.ts';
 import type { Holdings } from '../../../store/postgres/peers.ts';
+import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
+import type { Delivery } from '../delivery.ts';
 import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 
 /** SQL condition, which is the condition of the index `deliveries_free`. */

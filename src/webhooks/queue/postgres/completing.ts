@@ -3,13 +3,15 @@
 // Calls are collected into batches, and a batch is one statement that commits by itself, as in publishing.ts. Only
 // failures that count need a transaction: it locks the failure windows of their webhooks, and the claims, until the
 // new counts are stored.
-import type { Delivery } from '../delivery.ts';
+import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
+import { type Client, isAborted, outdatedProgram, query } from '../../../store/postgres/database.ts';
+import type { Reader } from '../../../store/state.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
-import type { Reader } from '../../../store/state.ts';
-import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
+import type { Delivery } from '../delivery.ts';
 import type { Claims, ClaimsOptions } from './claims.ts';
-import { type Client, isAborted, outdatedProgram, query } from '../../../store/postgres/database.ts';
+import { lockFailureWindows, setFailureWindows } from './failure-windows.ts';
+import type { PublishingOptions } from './publishing.ts';
 import {
   type Held,
   completeDeliveries,
@@ -17,8 +19,6 @@ import {
   completeValues,
   pendingCountStatement,
 } from './rows.ts';
-import { lockFailureWindows, setFailureWindows } from './failure-windows.ts';
-import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
 
 export type CompletingOptions = PublishingOptions &

@@ -1,6 +1,6 @@
 // Reads and writes the failure windows of webhooks.
-import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
+import type { FailureWindow } from '../../sending/failure-window.ts';
 
 type WindowRow = {
   readonly webhook_id: string;

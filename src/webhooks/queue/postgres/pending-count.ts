@@ -1,8 +1,8 @@
 // How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the
 // counts of the others.
+import { type Client, query } from '../../../store/postgres/database.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
-import { type Client, query } from '../../../store/postgres/database.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
 /**

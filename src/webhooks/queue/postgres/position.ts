@@ -1,8 +1,8 @@
 // The place of a pending delivery in the queue. The counts read the indexes of claims.
+import type { Database } from '../../../store/postgres/database.ts';
 import { maxCountedDeliveries } from '../delivery-filter.ts';
 import type { QueueOfReceiver, QueuePosition } from '../delivery-queue.ts';
 import { isFree } from './claims.ts';
-import type { Database } from '../../../store/postgres/database.ts';
 
 const selectPosition = `select o.claimed_by is not null as is_claimed,
     (select count(*) from processes p join deliveries d on d.claimed_by = p.id

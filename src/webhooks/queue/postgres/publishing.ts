@@ -3,13 +3,15 @@
 // Calls are collected into batches, and each batch is one statement that commits by itself. The rules run on this
 // process's copy of the state before the statement. The statement does nothing if another process has changed a
 // webhook since; then the process reads the changes and repeats the batch.
-import { type Delivery, countPending as countPendingOf } from '../delivery.ts';
-import { bytesOfPayload } from '../../event.ts';
-import { rememberedForMs } from '../idempotency.ts';
-import type { Remembered } from '../delivery-queue.ts';
-import type { Reader } from '../../../store/state.ts';
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
 import { type Database, outdatedProgram } from '../../../store/postgres/database.ts';
+import type { Replica } from '../../../store/postgres/replica.ts';
+import type { Reader } from '../../../store/state.ts';
+import { bytesOfPayload } from '../../event.ts';
+import type { Remembered } from '../delivery-queue.ts';
+import { type Delivery, countPending as countPendingOf } from '../delivery.ts';
+import { rememberedForMs } from '../idempotency.ts';
+import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
 import {
   countAdded,
@@ -18,8 +20,6 @@ import {
   insertParameters,
   insertValues,
 } from './rows.ts';
-import type { PendingCount } from './pending-count.ts';
-import type { Replica } from '../../../store/postgres/replica.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
 export type PublishingOptions = {

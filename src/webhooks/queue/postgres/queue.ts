@@ -1,9 +1,9 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
-import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
-import type { Delivery } from '../delivery.ts';
+import { deleteInBatches } from '../../../store/postgres/batches.ts';
+import type { Client } from '../../../store/postgres/database.ts';
+import type { Reader } from '../../../store/state.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
-import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
-import type { Redelivery } from '../redelivery.ts';
+import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
 import type {
   ClaimRequest,
   Claimed,
@@ -17,20 +17,20 @@ import type {
   RedeliveryBatch,
   Remembered,
 } from '../delivery-queue.ts';
-import type { Reader } from '../../../store/state.ts';
+import type { Delivery } from '../delivery.ts';
+import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
+import type { Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
-import type { Client } from '../../../store/postgres/database.ts';
+import { readFailureWindows } from './failure-windows.ts';
+import { PendingCount } from './pending-count.ts';
+import { readQueuePosition } from './position.ts';
+import { Publishing } from './publishing.ts';
+import { Redelivering } from './redelivering.ts';
 import { Trimmer } from './retention.ts';
 import { type PendingCounts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { TransactionDeliveries } from './writes.ts';
-import { readFailureWindows } from './failure-windows.ts';
-import { PendingCount } from './pending-count.ts';
-import { deleteInBatches } from '../../../store/postgres/batches.ts';
-import { Publishing } from './publishing.ts';
-import { readQueuePosition } from './position.ts';
-import { Redelivering } from './redelivering.ts';
 
 type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
   readonly retention: DeliveryRetention;

@@ -1,13 +1,13 @@
 // Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in
 // publishing.ts: it links the matching deliveries to new ones and inserts these. Two processes that run it at the
 // same moment get different deliveries.
-import { redeliveries, type Redelivery } from '../redelivery.ts';
+import { outdatedProgram } from '../../../store/postgres/database.ts';
 import { webhooks } from '../../webhook.ts';
 import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
-import { outdatedProgram } from '../../../store/postgres/database.ts';
+import { redeliveries, type Redelivery } from '../redelivery.ts';
+import type { PublishingOptions } from './publishing.ts';
 import { pendingCountStatement } from './rows.ts';
 import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
-import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
 const nothingLeft: Redelivered = { created: 0, isDone: true };

@@ -1,8 +1,8 @@
 // Removes the finished deliveries of a webhook beyond those that it keeps, the ones that finished first before others.
 import { isUnavailable } from '../../../lib/errors.ts';
-import { type Delivery, isRecoverable } from '../delivery.ts';
-import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Database, isAborted } from '../../../store/postgres/database.ts';
+import type { DeliveryRetention } from '../delivery-queue.ts';
+import { type Delivery, isRecoverable } from '../delivery.ts';
 
 /** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
 export type RetentionGroup = {

@@ -1,8 +1,8 @@
 // Converts deliveries to rows of the table `deliveries` and back.
 import { freeze } from '../../../store/changes.ts';
+import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 import { lastStatus } from '../delivery-filter.ts';
 import { type Attempt, type Delivery, priorityOf, waitingSince } from '../delivery.ts';
-import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 
 export type DeliveryRow = {
   readonly id: string;

@@ -1,7 +1,7 @@
 // SQL conditions that check whether a rule ran on an outdated state.
+import { cellKind } from '../../../store/postgres/replica.ts';
 import { webhookSettings } from '../../settings.ts';
 import { webhooks } from '../../webhook.ts';
-import { cellKind } from '../../../store/postgres/replica.ts';
 
 /** For a rule that ran on a state that is newer than its call: what changes after the call does not matter. */
 export const anyVersion = Number.MAX_SAFE_INTEGER;

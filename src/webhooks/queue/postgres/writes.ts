@@ -1,10 +1,11 @@
 // The writes of an update to the delivery queue, on the connection of its transaction.
-import type { Delivery } from '../delivery.ts';
+import { type Client, query } from '../../../store/postgres/database.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type DeliveryWrites, LostClaim } from '../delivery-queue.ts';
+import type { Delivery } from '../delivery.ts';
 import { type Claims, isFree } from './claims.ts';
-import { type Client, query } from '../../../store/postgres/database.ts';
+import { setFailureWindows } from './failure-windows.ts';
 import { type RetentionGroup, type Trimmed, type Trimmer, trimStatement, trimValues } from './retention.ts';
 import {
   type PendingCounts,
@@ -17,7 +18,6 @@ import {
   insertParameters,
   insertValues,
 } from './rows.ts';
-import { setFailureWindows } from './failure-windows.ts';
 
 type WritesOptions = { readonly claims: Claims; readonly self: string; readonly trimmer: Trimmer };
 

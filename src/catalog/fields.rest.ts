@@ -1,5 +1,5 @@
-// The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply
-// the same rules.
+// The fields of folders and services. REST operations and the catalog file use the same schemas, so they apply the
+// same rules.
 import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
 import { choice, clearable, httpUrl, text } from '../rest/field-types.ts';

@@ -34,13 +34,13 @@ export const minAverageChunkBytes = 64;
 export const refusedAverageChunkBytes = 60;
 
 /**
- * Bodies of callers without a valid bearer token or session cookie. Most arrive at once, so places are only for
- * those that do not.
+ * Bodies of callers without a valid bearer token or session cookie. Most arrive at once. A body that has not
+ * arrived after `slotAfterMs` takes a slot of its network.
  */
 export const anonymousBodies = {
   maxBytes: 64 * 1024 ** 2,
-  maxPerNetwork: 4,
-  uncountedMs: 1000,
+  slotsPerNetwork: 4,
+  slotAfterMs: 1000,
   timeoutMs: 60_000,
 } as const;
 

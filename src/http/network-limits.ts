@@ -1,19 +1,20 @@
-// Fairness between the networks of anonymous clients: the bytes of each, and bodies that arrive slowly.
+// Limits of all bodies and of those of one client network: their bytes, and how many may arrive slowly.
 import type { Readable } from 'node:stream';
 import { EarliestTimer } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { anonymousBodies } from './limits.ts';
 
+/** Counts bytes in all and by network. Signed-in callers count as one network. */
 export class ByteBudget {
-  readonly #most: number;
-  readonly #maxPerNetwork: number;
+  readonly #maxBytes: number;
+  readonly #maxBytesPerNetwork: number;
   readonly #byNetwork = new Map<string, number>();
   #total = 0;
 
-  constructor(most: number, maxPerNetwork: number) {
-    this.#most = most;
-    this.#maxPerNetwork = maxPerNetwork;
+  constructor(maxBytes: number, maxBytesPerNetwork: number) {
+    this.#maxBytes = maxBytes;
+    this.#maxBytesPerNetwork = maxBytesPerNetwork;
   }
 
   /** Counts the bytes in any case, because they have arrived. Returns false if they are too many. */
@@ -21,7 +22,7 @@ export class ByteBudget {
     const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
     this.#byNetwork.set(network, ofNetwork);
     this.#total += bytes;
-    return this.#total <= this.#most && ofNetwork <= this.#maxPerNetwork;
+    return this.#total <= this.#maxBytes && ofNetwork <= this.#maxBytesPerNetwork;
   }
 
   give(network: string, bytes: number): void {
@@ -59,7 +60,7 @@ export class AnonymousArrivals {
   add(body: Readable, network: string): void {
     const arrival = { body, network, startedAt: this.#runtime.now(), hasSlot: false };
     this.#arrivals.add(arrival);
-    this.#timer.fireAt(arrival.startedAt + anonymousBodies.uncountedMs);
+    this.#timer.fireAt(arrival.startedAt + anonymousBodies.slotAfterMs);
     body.once('close', () => this.#remove(arrival));
   }
 
@@ -78,19 +79,19 @@ export class AnonymousArrivals {
     const now = this.#runtime.now();
     for (const arrival of this.#arrivals) {
       const age = now - arrival.startedAt;
-      if (age < anonymousBodies.uncountedMs) break;
+      if (age < anonymousBodies.slotAfterMs) break;
       if (age >= anonymousBodies.timeoutMs) this.#refuse(arrival, late());
       else if (!arrival.hasSlot && !this.#takeSlot(arrival)) this.#refuse(arrival, tooManyBodies());
     }
     for (const { startedAt, hasSlot } of this.#arrivals) {
-      this.#timer.fireAt(startedAt + (hasSlot ? anonymousBodies.timeoutMs : anonymousBodies.uncountedMs));
+      this.#timer.fireAt(startedAt + (hasSlot ? anonymousBodies.timeoutMs : anonymousBodies.slotAfterMs));
       if (!hasSlot) break;
     }
   }
 
   #takeSlot(arrival: Arrival): boolean {
     const taken = this.#slotsTaken.get(arrival.network) ?? 0;
-    arrival.hasSlot = taken < anonymousBodies.maxPerNetwork;
+    arrival.hasSlot = taken < anonymousBodies.slotsPerNetwork;
     if (arrival.hasSlot) this.#slotsTaken.set(arrival.network, taken + 1);
     return arrival.hasSlot;
   }

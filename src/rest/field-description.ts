@@ -44,21 +44,29 @@ function newDescription(field: Field): FieldDescription {
   };
 }
 
-/** The schema of the value, without the metadata for forms. */
+/** The metadata that is no part of the JSON Schema. */
+const formKeys: Record<keyof FieldMeta, true> = {
+  label: true,
+  control: true,
+  allowed: true,
+  choiceLabels: true,
+  picks: true,
+  isAdvanced: true,
+  blankValue: true,
+};
+
+/** The schema of the value, without what `FieldDescription` has itself. */
 function schemaOf(field: Field): FieldSchema {
   const {
     $schema,
     description,
-    label,
-    control,
-    allowed,
-    choiceLabels,
-    picks,
-    isAdvanced,
-    blankValue,
+    default: fallback,
     ...schema
-  } = z.toJSONSchema(field, { io: 'input', unrepresentable: 'any' });
-  return schema as FieldSchema;
+  } = z.toJSONSchema(field, {
+    io: 'input',
+    unrepresentable: 'any',
+  });
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => !(key in formKeys)));
 }
 
 /** The texts that a choice or a yes-or-no accepts. */

@@ -170,8 +170,9 @@ export function clearable<T extends z.ZodType>(field: T, empty: z.infer<T> | '' 
   return field.optional().meta({ blankValue: empty });
 }
 
-/** Refuses the text of a field in a transform. */
+/** Refuses the text of a field in a transform. There must be a problem, otherwise the field would be accepted. */
 export function refuse(context: z.RefinementCtx, problems: readonly string[]): never {
+  if (problems.length === 0) throw new Error('A refused field needs a problem.');
   for (const problem of problems) context.addIssue(problem);
   return z.NEVER;
 }

@@ -14,13 +14,13 @@ export type FieldValues<F extends Fields = Fields> = {
   readonly problems: readonly Problem[];
 };
 
-/** What `.meta()` of a field may have beside its description and keywords of JSON Schema, such as `maxLength`. */
+/** The metadata of a field, besides its description and keywords of JSON Schema such as `maxLength`. */
 export type FieldMeta = {
   /** The label in a form. Default: the name in words. */
   readonly label?: string;
   /** How a form shows a text. Default: one line. */
   readonly control?: 'lines' | 'password' | 'file';
-  /** What texts are allowed, where their length does not say it. */
+  /** Completes "Allowed: …". */
   readonly allowed?: string;
   /** What a form shows instead of a choice. */
   readonly choiceLabels?: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ export function readFields<F extends Fields>(fields: F, form: Form): FieldValues
   return { values: values as Partial<Values<F>>, problems };
 }
 
-/** A file may have many problems; other fields have one. */
+/** Most fields have one problem; a file or a list of headers may have many. */
 export function readField(
   field: Field,
   raw: Raw,
@@ -71,8 +71,10 @@ export function readField(
 /** The metadata of a field, with that of the schemas it wraps. */
 export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
   let inner: z.core.$ZodType | undefined;
-  if (field instanceof z.ZodOptional || field instanceof z.ZodDefault) inner = field.def.innerType;
-  if (field instanceof z.ZodPipe) inner = field.def.in;
+  if (field instanceof z.ZodOptional || field instanceof z.ZodDefault || field instanceof z.ZodNullable)
+    inner = field.def.innerType;
+  // `preprocess` has the transform first, other pipes have the schema first.
+  if (field instanceof z.ZodPipe) inner = field.in instanceof z.ZodTransform ? field.out : field.in;
   return { ...(inner && metaOf(inner)), ...z.globalRegistry.get(field) };
 }
 
@@ -95,7 +97,7 @@ export function requestedFields(fields: Fields): RequestedFields {
   return { get: kindOf, has: (name) => kindOf(name) !== undefined };
 }
 
-/** The name of a box; without a value, of the input for the other entries of the list. */
+/** The name of the box of a value. Without a value: the name of the input for the other entries of the list. */
 export function boxName(field: string, value = ''): string {
   return `${field}.${value}`;
 }

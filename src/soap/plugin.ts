@@ -133,7 +133,7 @@ function answerError(
   reply: FastifyReply,
   namespace: string,
 ): FastifyReply {
-  const error = asServiceError(thrown);
+  const error = bodyErrorOf(thrown);
   // An address beneath the endpoint is no SOAP address, so the error handler of the root answers.
   if (request.is404 && error?.kind === 'not-found') throw error;
   const fault = toFault(error, namespace);
@@ -163,7 +163,7 @@ function sendFault(
 }
 
 /** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */
-function asServiceError(error: unknown): ServiceError | undefined {
+function bodyErrorOf(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const statusCode = statusCodeOf(error);
   if (statusCode === 413) return requestTooLarge();

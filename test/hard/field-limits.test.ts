@@ -1,5 +1,5 @@
-// Tests the limits of every field of every operation, at the limit and just past it. The limits come from the field
-// descriptors.
+// Tests the limits of every field of every operation, at the limit and just past it. The limits come from their
+// schemas.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeField } from '../../src/rest/field-description.ts';
 import type { Field } from '../../src/rest/fields.ts';

@@ -44,6 +44,17 @@ describe('finished deliveries of more than 64 MiB', () => {
     expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
   });
 
+  it('are removed in the order they finished after one of them was redelivered', async () => {
+    const store = await openMemory();
+    await publish(store, ...['a1', 'b1', 'b2'].map(large));
+    await claim(store, 1);
+    await end(store, 'a1', 2, 'failed');
+    await end(store, 'b1', 3);
+    await store.update((transaction) => transaction.deliveries.markRedelivered('a1', 'a2'));
+    await end(store, 'b2', 4);
+    expect([...(await list(store, 'a')), ...(await list(store, 'b'))].sort()).toEqual(['b1', 'b2']);
+  });
+
   it('stay if deliveries are discarded that the webhook does not keep anyway', async () => {
     const store = await openMemory(keeping(1));
     await publish(store, large('a1'));

@@ -87,7 +87,7 @@ function valueSchema(
       : { type: 'string' };
   }
   if (schema.type !== 'string' || schema.enum) return schema;
-  // A blank text counts as absent or empties the field, so a lower limit counts only for texts that must be given.
+  // A blank text is no value of an optional field, so a least length of one is no limit there.
   const { minLength = 1, maxLength = maxTextBytes, pattern, ...others } = schema;
   const isClearable = blankValue !== undefined;
   const isBounded = !isClearable && (isRequired || minLength > 1);

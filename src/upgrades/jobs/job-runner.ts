@@ -170,7 +170,9 @@ export class JobRunner {
       return orphan !== undefined;
     };
     try {
-      while (await retryWhileUnavailable(takeOverNext, this.#options.runtime, signal));
+      let hasTakenOver: boolean;
+      do hasTakenOver = await retryWhileUnavailable(takeOverNext, this.#options.runtime, signal);
+      while (hasTakenOver);
     } finally {
       this.#isTakingOver = false;
     }

@@ -49,21 +49,22 @@ export class FinishedDeliveries {
     this.#bytes[kind] -= bytesOfFinished(delivery);
   }
 
-  /** For a deleted webhook, after its deliveries. */
+  /** Call it when a webhook is deleted, after its deliveries are. */
   forget(webhookId: string): void {
     this.#byWebhook.delete(webhookId);
   }
 
-  /** Deliveries that were redelivered have finished before others. */
-  sortHistory(webhookId: string): void {
-    const ofWebhook = this.#byWebhook.get(webhookId);
-    if (!ofWebhook) return;
-    const sorted = [...ofWebhook.history.values()].sort((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0));
-    ofWebhook.history = new Map(sorted.map((delivery) => [delivery.id, delivery]));
+  /** A redelivered delivery was just added to the end of the history, but it finished earlier. */
+  sortHistory(webhookIds: Iterable<string>): void {
+    this.#all.history = inOrderOfEnd(this.#all.history);
+    for (const webhookId of webhookIds) {
+      const ofWebhook = this.#byWebhook.get(webhookId);
+      if (ofWebhook) ofWebhook.history = inOrderOfEnd(ofWebhook.history);
+    }
   }
 
   /** Deletes what exceeds the limits of the webhook or of all webhooks, and returns it. */
-  evict(webhookId: string): readonly Delivery[] {
+  takeSurplus(webhookId: string): readonly Delivery[] {
     const evicted: Delivery[] = [];
     for (const kind of kinds) {
       const ofWebhook = this.#byWebhook.get(webhookId)?.[kind] ?? new Map<string, Delivery>();
@@ -80,6 +81,11 @@ export class FinishedDeliveries {
     this.#evicted += evicted.filter(isRecoverable).length;
     return evicted;
   }
+}
+
+function inOrderOfEnd(deliveries: ById): ById {
+  const sorted = [...deliveries.values()].sort((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0));
+  return new Map(sorted.map((delivery) => [delivery.id, delivery]));
 }
 
 function kindOf(delivery: Delivery): Kind {

@@ -153,10 +153,8 @@ export class DeliveryLists {
       this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
       changed.add(delivery.webhookId);
     }
-    for (const webhookId of changed) {
-      this.#finished.sortHistory(webhookId);
-      this.#evict(webhookId);
-    }
+    this.#finished.sortHistory(changed);
+    for (const webhookId of changed) this.#evict(webhookId);
   }
 
   /** Adds the delivery, or replaces the one with the same id. */
@@ -314,7 +312,7 @@ export class DeliveryLists {
 
   /** Removes finished deliveries beyond the limits of the webhook and of all webhooks. */
   #evict(webhookId: string): void {
-    for (const delivery of this.#finished.evict(webhookId)) {
+    for (const delivery of this.#finished.takeSurplus(webhookId)) {
       this.#remove(delivery.id, this.#listsOf(delivery.webhookId));
     }
   }

@@ -6,8 +6,8 @@ import type { Delivery } from '../delivery.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
 /**
- * How many looks in a row leave the count of this process unchanged, because the process has changed it during the
- * look.
+ * How many polls in a row leave the count of this process unchanged, because the process has changed it during the
+ * poll.
  */
 const maxIgnoredPolls = 4;
 
@@ -22,7 +22,7 @@ export class PendingCount {
   /** How often a write that may change the count has begun or ended, and how many are in progress. */
   #changes = 0;
   #inProgress = 0;
-  #ignoredLooks = 0;
+  #ignoredPolls = 0;
 
   constructor(self: string) {
     this.#self = self;
@@ -78,8 +78,8 @@ export class PendingCount {
     );
     const countsIn = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
     this.#others = countsIn(false);
-    const isOutdated = changes !== this.#changes && this.#ignoredLooks < maxIgnoredPolls;
-    this.#ignoredLooks = isOutdated ? this.#ignoredLooks + 1 : 0;
+    const isOutdated = changes !== this.#changes && this.#ignoredPolls < maxIgnoredPolls;
+    this.#ignoredPolls = isOutdated ? this.#ignoredPolls + 1 : 0;
     if (!isOutdated) this.#own = countsIn(true);
   }
 }

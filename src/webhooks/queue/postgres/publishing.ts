@@ -9,7 +9,7 @@ import type { Replica } from '../../../store/postgres/replica.ts';
 import type { Reader } from '../../../store/state.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { Remembered } from '../delivery-queue.ts';
-import { type Delivery, countPending as countPendingOf } from '../delivery.ts';
+import { type Delivery, countPending } from '../delivery.ts';
 import { rememberedForMs } from '../idempotency.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
@@ -107,7 +107,7 @@ export class Publishing {
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
-      remember ? [{ eventId: remember.eventId, at: remember.at, count: countPendingOf(deliveries) }] : [],
+      remember ? [{ eventId: remember.eventId, at: remember.at, count: countPending(deliveries) }] : [],
     );
     const [row] = await database.write<{ is_outdated: boolean; fresh: string[] }>(publishStatement, [
       ...insertValues(
@@ -141,7 +141,7 @@ export class Publishing {
       if (deliveries instanceof Error) return deliveries;
       return isRepeated({ remember })
         ? (earlier.get(remember?.eventId ?? '') ?? 0)
-        : countPendingOf(deliveries);
+        : countPending(deliveries);
     });
   }
 

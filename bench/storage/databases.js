@@ -2,6 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { URL } from 'node:url';
 import pg from 'pg';
+import { childrenOf, processorMs, readProcess } from '../processes.js';
 import { createPostgresDirectory, createPostgresServer } from '../../test/kit/postgres-server.js';
 
 export async function startDatabases() {
@@ -11,8 +12,12 @@ export async function startDatabases() {
   const server = await createPostgresServer(directory, ['max_connections=300']);
   const admin = new pg.Client(server.url);
   await admin.connect();
+  const { rows } = await admin.query('select pg_backend_pid() as pid');
+  const { parent: postmaster } = readProcess(rows[0].pid);
   let count = 0;
   return {
+    /** The processor time of the server so far, in milliseconds. */
+    processorMs: () => processorMs([postmaster, ...childrenOf(postmaster)]) + readProcess(postmaster).endedMs,
     /** Creates an empty database and returns its address. */
     async create() {
       const name = `bench_${(count += 1)}`;

@@ -62,31 +62,25 @@ export async function fillJobs(client, count, messagesPerJob, at) {
 }
 
 export async function fillDeliveries(client, webhookIds, count, at) {
-  const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
-  const attempts = JSON.stringify([{ when: at, durationMs: 12, status: 200, error: null, response: 'ok' }]);
   await client.query(
-    `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
-       ended_at, attempts, priority, since, status)
-     select gen_random_uuid()::text, ($2::text[])[1 + n % cardinality($2::text[])], 'event-' || n, 'ServiceUpdated', $3::bigint, null,
-       $4, octet_length($4), false, 'delivered', $3, $3 + 12, $5::json, 2, $3, 200
+    `create temp table filled as
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, ($2::text[])[1 + n % cardinality($2::text[])] as webhook_id,
+       'event-' || n as event_id, 'ServiceUpdated' as type, $3::bigint as at, 'delivered' as state, 200 as status
      from generate_series(1, $1::bigint) n`,
-    [count, webhookIds, at, data, attempts],
+    [count, webhookIds, at],
   );
+  await insertFilled(client);
 }
 
 /**
  * Deliveries in all states, of twenty types and one rare one, created between `from` and `to`. One of a thousand
- * has the rare status 418, and those are of the rare type. Pending ones are never due.
+ * has the rare status 418, and those are of the rare type. Another process has claimed the pending ones.
  */
 export async function fillVariedDeliveries(client, webhookIds, count, { from, to }) {
-  const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
   await client.query(
-    `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
-       ended_at, attempts, priority, since, status)
-     select gen_random_uuid()::text, ($2::text[])[1 + abs(hashint8(n)) % cardinality($2::text[])], 'event-' || n, type, at, null, $5::text,
-       octet_length($5::text), false, state, at, case when state <> 'pending' then at + 12 end,
-       case when state = 'missed' then '[]'::json else json_build_array(json_build_object('when', at, 'durationMs', 12, 'status',
-         nullif(status, 0), 'error', null, 'response', 'ok')) end, 2, at + case when state = 'pending' then 100000000000 else 0 end, status
+    `create temp table filled as
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number,
+       ($2::text[])[1 + abs(hashint8(n)) % cardinality($2::text[])] as webhook_id, 'event-' || n as event_id, type, at, state, status
      from generate_series(1, $1::bigint) n
      cross join lateral (select $3::bigint + n * (($4::bigint - $3::bigint) / $1::bigint) as at,
        case when n % 1000 = 0 then 'Rare' else 'Type' || least(19, (n * 31) % 40) end as type,
@@ -94,8 +88,35 @@ export async function fillVariedDeliveries(client, webhookIds, count, { from, to
          else case when n % 10 = 5 then 'failed' else 'delivered' end end as state) v
      cross join lateral (select case when n % 1000 = 0 then 418 when state = 'delivered' then 200 when state = 'failed' then 503
          else 0 end as status) s`,
-    [count, webhookIds, from, to, data],
+    [count, webhookIds, from, to],
   );
+  await client.query(
+    `insert into processes (id, alive_until) values ('bench', clock_timestamp() + interval '1 day')`,
+  );
+  await insertFilled(client);
+}
+
+async function insertFilled(client) {
+  const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
+  await client.query(
+    `insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, data, is_ping, created_at)
+     select id, number, webhook_id, event_id, type, at, $1, false, at from filled`,
+    [data],
+  );
+  await client.query(
+    `insert into queue (created_at, number, id, webhook_id, event_type, bytes, priority, since, status, claimed_by, claim)
+     select at, number, id, webhook_id, type, octet_length($1), 2, at, status, 'bench', nextval('claim_numbers')
+     from filled where state = 'pending'`,
+    [data],
+  );
+  await client.query(
+    `insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
+     select number, at, id, webhook_id, type, state, false, at + 12, case when state = 'missed' then '[]'::json
+       else json_build_array(json_build_object('when', at, 'durationMs', 12, 'status', nullif(status, 0), 'error', null, 'response', 'ok')) end,
+       status
+     from filled where state <> 'pending'`,
+  );
+  await client.query('drop table filled');
 }
 
 /** Autovacuum would do this a while later, during the measurement. */

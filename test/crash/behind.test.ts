@@ -14,6 +14,7 @@ import {
 import { DeliveryWorker } from '../../src/webhooks/sending/delivery-worker.ts';
 import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
+import { allDeliveries } from '../kit/deliveries-sql.ts';
 import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { connect } from './steward.ts';
@@ -45,11 +46,9 @@ async function openBehind() {
   const ahead = closeAfterTest(await openPeerStore(url));
   const recorded = () =>
     query<{ event: string; webhook: string; state: string; attempts: number }>(
-      `select event_id as event, webhook_id as webhook, state, json_array_length(attempts) as attempts
-       from deliveries order by placed`,
+      `select event_id as event, webhook_id as webhook, state, attempts from ${allDeliveries} d order by number`,
     );
-  const pending = async () =>
-    (await query<{ count: number }>('select sum(count)::int as count from pending_counts'))[0]?.count;
+  const pending = async () => (await query<{ count: number }>('select count(*)::int from queue'))[0]?.count;
   return { behind, ahead, recorded, pending };
 }
 

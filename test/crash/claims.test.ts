@@ -60,7 +60,7 @@ it('a process whose lease has expired loses its claims', async () => {
   expect(await claimOne(dying)).toEqual([]);
   if (claimed)
     expect(await dying.deliveries.complete(claimed, () => ({ delivery: claimed }))).toBeUndefined();
-  expect(await query('select claimed_by as process from deliveries order by placed')).toEqual([
+  expect(await query('select claimed_by as process from queue order by number')).toEqual([
     { process: store.self },
     { process: null },
   ]);
@@ -74,7 +74,7 @@ it('a claim is released although the process that removed its holder died before
   await expectClaimable(store);
   if (claimed)
     expect(await dying.deliveries.complete(claimed, () => ({ delivery: claimed }))).toBeUndefined();
-  expect(await query('select claimed_by as process from deliveries')).toEqual([{ process: store.self }]);
+  expect(await query('select claimed_by as process from queue')).toEqual([{ process: store.self }]);
 });
 
 /** Makes claims of the process take a second. Returns a function that waits until one has begun. */
@@ -84,7 +84,7 @@ async function slowDownClaims(query: Query, { self }: Store): Promise<() => Prom
     return new;
   end $$`);
   await query(
-    'create trigger wait_in_claim before update on deliveries for each row execute function wait_in_claim()',
+    'create trigger wait_in_claim before update on queue for each row execute function wait_in_claim()',
   );
   const sleeping = () =>
     query(`select from pg_stat_activity where wait_event = 'PgSleep' and query like 'with due as%'`);
@@ -98,8 +98,7 @@ it('a claim is released that is committed after its process was removed', async 
   await hasBegun();
   // What the other processes do when the lease has ended.
   await query('delete from processes where id = $1', [dying.self]);
-  await query('update deliveries set claimed_by = null, claim = null where claimed_by = $1', [dying.self]);
-  await query('delete from pending_counts where process = $1', [dying.self]);
+  await query('update queue set claimed_by = null, claim = null where claimed_by = $1', [dying.self]);
   const [claimed] = await claiming;
   expect(claimed?.event.id).toBe('first');
   await expectClaimable(store);
@@ -120,11 +119,11 @@ it('the claims of a dead process are released although a delivery was locked at 
     rows: [backend],
   } = await locker.query<{ pid: number }>('select pg_backend_pid() as pid');
   await locker.query('begin');
-  await locker.query('select from deliveries for update');
+  await locker.query('select from queue for update');
   await query('delete from processes where id = $1', [dying.self]);
   const waiting = () =>
     query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'update deliveries set claimed_by%'
+      `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'update queue set claimed_by%'
          and pg_blocking_pids(pid) @> array[$1::int]`,
       [backend?.pid],
     );

@@ -1,6 +1,7 @@
 // A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated
 // exactly once, and arrives.
 import { expect, it } from 'vitest';
+import { allDeliveries } from '../kit/deliveries-sql.ts';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
 import {
   connect,
@@ -31,9 +32,12 @@ it('each matched delivery is repeated once', async () => {
   const id = await register([victim, survivor], token, receiver, 'Tested');
   const before = await connect(postgres.url);
   await before(
-    `insert into deliveries (id, webhook_id, event_id, event_type, event_at, data, bytes, is_ping, state, created_at, ended_at, attempts,
-       priority, since)
-     select 'missed-' || n, $1, 'event-' || n, 'Tested', 1, '{}', 2, false, 'missed', n, n, '[]', 2, n from generate_series(1, $2) n`,
+    `with content as (
+       insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, data, is_ping, created_at)
+       select 'missed-' || n, nextval('delivery_numbers'), $1, 'event-' || n, 'Tested', 1, '{}', false, n
+       from generate_series(1, $2) n returning *)
+     insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at)
+     select number, created_at, id, webhook_id, event_type, 'missed', false, created_at from content`,
     [id, matched],
   );
   const requested = await victim.post(`${webhooksPath}/${id}/redeliver`, {}, token);
@@ -58,7 +62,7 @@ it('each matched delivery is repeated once', async () => {
   const [links] = await after<{ originals: number; repeated: number; all: number }>(
     `select count(*) filter (where n.id is not null)::int as originals, count(distinct d.redelivery_of)::int as repeated,
        count(d.redelivery_of)::int as all
-     from deliveries d left join deliveries n on n.id = d.redelivered_as and n.redelivery_of = d.id`,
+     from ${allDeliveries} d left join deliveries n on n.id = d.redelivered_as and n.redelivery_of = d.id`,
   );
   expect(links).toEqual({ originals: matched, repeated: matched, all: matched });
   expect(receiver.arrivals.size).toBe(matched);

@@ -194,7 +194,8 @@ it('prepares no statement for a search, because there are thousands of them', as
   await store.deliveries.page({ webhookId: 'a', states: ['failed', 'missed'] }, 0, 10);
   await store.deliveries.find('a');
   for (const [config] of spy.mock.calls)
-    if (JSON.stringify(config).includes('from deliveries d')) names.push((config as { name?: string }).name);
+    if (/d\.state = 'failed'|left join finished/.test(JSON.stringify(config)))
+      names.push((config as { name?: string }).name);
   expect(names.filter((name) => name === undefined)).toHaveLength(2);
   expect(names.filter((name) => name !== undefined)).toHaveLength(1);
 });

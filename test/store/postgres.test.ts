@@ -307,7 +307,7 @@ describe('claims of two processes', () => {
     await publishAll(one, 'a1');
     await claim(one, 1);
     // The first process counts as dead: its claims are released.
-    await database.ask('update deliveries set claimed_by = null, claim = null');
+    await database.ask('update queue set claimed_by = null, claim = null');
     expect((await claim(other, 1)).ids).toEqual(['a1']);
     expect(await retry(one, 'a1', 2)).toBeUndefined();
     expect(await one.deliveries.find('a1')).toEqual(delivery('a1', 1));
@@ -392,7 +392,7 @@ describe('a process that has ended', () => {
     await database.ask(`update processes set since = since - interval '1 hour'`);
     await database.ask(`insert into processes (id, alive_until) values
       ('dead', clock_timestamp() + interval '1 hour'), ('alive', clock_timestamp() + interval '1 hour')`);
-    await database.ask(`update deliveries set claim = nextval('claim_numbers'),
+    await database.ask(`update queue set claim = nextval('claim_numbers'),
       claimed_by = case webhook_id when 'a' then 'dead' else 'alive' end`);
     expect((await claim(store, 1)).ids).toEqual([]);
     await database.ask(

@@ -99,11 +99,9 @@ export function factsThrough(facts: TransactionFacts, changes: Changes): Transac
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
-  const recordCount = (write: (writes: TransactionWrites) => Promise<number>): Count => {
+  const recordCount = (write: (writes: TransactionWrites, count: Count) => Promise<void>): Count => {
     const count = { value: 0 };
-    record(async (writes) => {
-      count.value = await write(writes);
-    });
+    record((writes) => write(writes, count));
     return count;
   };
   return {
@@ -123,11 +121,11 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       },
       markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
       discardPending: (webhookId, at) =>
-        recordCount((writes) => writes.deliveries.discardPending(webhookId, at)),
+        recordCount((writes, count) => writes.deliveries.discardPending(webhookId, at, count)),
       deleteAll: (webhookId) => {
         changes.failures.set(webhookId, null);
         changes.emptied.add(webhookId);
-        return recordCount((writes) => writes.deliveries.deleteAll(webhookId));
+        return recordCount((writes, count) => writes.deliveries.deleteAll(webhookId, count));
       },
       setFailures: (webhookId, window) => {
         changes.failures.set(webhookId, freeze(window));

@@ -66,7 +66,7 @@ export class Follower {
     tasks.start(pollTask, (stopping) => this.#keepPolling(stopping));
     tasks.start('store listening', (stopping) => this.#keepListening(stopping));
     tasks.every('store lease', peers.renewEveryMs, async () => {
-      if (await peers.keepAlive()) deliveries.notify();
+      if (await peers.keepAlive()) deliveries.noteChanges();
     });
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {

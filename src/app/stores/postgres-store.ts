@@ -52,6 +52,8 @@ type PostgresOptions = {
   readonly migrations: readonly string[];
   readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
   readonly retention: Retention;
+  /** How many connections the process opens at most, besides the one that listens. Default: ten. */
+  readonly maxConnections?: number;
   /** How long the start waits for the database. Default: one try. */
   readonly patienceMs?: number;
   readonly pace?: Pace;
@@ -64,6 +66,7 @@ type PostgresOptions = {
   readonly logger?: StoreLogger | undefined;
 };
 
+const defaultConnections = 10;
 const defaultLeaseMs = 10_000;
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
@@ -91,8 +94,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   }
 }
 
-function createDatabase({ url, migrations, logger, runtime }: PostgresOptions): Database {
-  return new Database({ url, knownSchema: migrations.length, logger, now: runtime.now });
+function createDatabase(options: PostgresOptions): Database {
+  const { url, maxConnections = defaultConnections, migrations, logger, runtime } = options;
+  const { now, sleep } = runtime;
+  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, now, sleep });
 }
 
 /** The user or the database does not exist: waiting does not help then. */
@@ -234,7 +239,7 @@ function writesOn(client: Client, { deliveries, jobs, tokens, uploads }: Ports):
     check: () => deliveryWrites.check(),
     committed: () => {
       tokenWrites.committed();
-      deliveries.noteCommit(deliveryWrites);
+      return deliveries.noteCommit(deliveryWrites);
     },
   };
 }

@@ -21,6 +21,7 @@ import { type Client, type Database, isAborted, query } from '../../store/postgr
 import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import {
   type Changes,
   clear,
@@ -53,13 +54,14 @@ export type Writes = TransactionWrites & {
   readonly entries: readonly AuditEntry[];
   /** Waits for writes that may fail, such as those with a lost claim. */
   readonly check: () => Promise<void>;
-  /** Called after the commit. */
-  readonly committed: () => void;
+  /** Called after the commit. Resolves when what the writes have left to do is done. */
+  readonly committed: () => Promise<void>;
 };
 
 type Update = { readonly rule: (transaction: Transaction) => unknown; readonly needs: Needs };
 
-type Result = { readonly value: unknown };
+/** `followUp`: what the commit has left to do, without the lock. */
+type Result = { readonly value: unknown; readonly followUp?: Promise<void> };
 
 type StateRow = { readonly kind: string; readonly key: string; readonly value: string | null };
 
@@ -91,7 +93,8 @@ export class Writer {
   }
 
   async update<T>(rule: (transaction: Transaction) => T, needs: Needs = {}): Promise<T> {
-    const { value } = await this.#batcher.submit({ rule, needs });
+    const { value, followUp } = await this.#batcher.submit({ rule, needs });
+    await followUp;
     return value as T;
   }
 
@@ -141,8 +144,9 @@ export class Writer {
       query(client, 'commit'),
     ]);
     if (rows.length > 0) replica.applyOwn(changes, version);
-    writes.committed();
-    return results;
+    // The update has succeeded, whatever becomes of the rest.
+    const followUp = writes.committed().catch(() => undefined);
+    return results.map((result) => (result instanceof Error ? result : { ...result, followUp }));
   }
 
   #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
@@ -162,6 +166,7 @@ export class Writer {
     return updates.map(({ rule }) => {
       try {
         const value = rule(transaction);
+        if (own.lostClaim !== undefined) throw new LostClaim(own.lostClaim);
         merge(changes, own);
         return { value };
       } catch (error) {

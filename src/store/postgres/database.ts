@@ -4,17 +4,12 @@ import { ServiceError } from '../../lib/errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
-const maxConnections = 10;
-
 /**
  * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a
  * transaction must not keep others waiting for longer than two.
  */
 const limits = {
   connectionTimeoutMillis: 2_000,
-  statement_timeout: 5_000,
-  lock_timeout: 3_000,
-  idle_in_transaction_session_timeout: 1_000,
   // Detects a server that disappeared without closing the connection.
   query_timeout: 6_000,
   keepAlive: true,
@@ -22,18 +17,32 @@ const limits = {
 };
 
 /**
- * Every statement finds its rows through an index in the order that it needs, and is planned once per connection.
- * The planner must not choose another plan because a table was small or had no statistics at that moment: with many
- * rows, such a plan takes up to fifteen times as long.
+ * The settings of every connection, whatever the defaults of the database are. They are no parameters of the
+ * connection, because PgBouncer refuses those.
+ *
+ * Every statement finds its rows through an index in the order that it needs, and is planned once per connection. The
+ * planner must not read a whole table, or sort, because a table was small or had no statistics at that moment.
  */
-const planner = [
+const settings = [
+  `set default_transaction_isolation = 'read committed'`,
+  'set synchronous_commit = on',
   'set jit = off',
   'set enable_seqscan = off',
-  'set enable_bitmapscan = off',
   'set enable_sort = off',
-  'set enable_incremental_sort = off',
   'set plan_cache_mode = force_generic_plan',
-].join('; ');
+];
+
+const timeouts = [
+  'set statement_timeout = 5000',
+  'set lock_timeout = 3000',
+  'set idle_in_transaction_session_timeout = 1000',
+];
+
+const noTimeouts = [
+  'set statement_timeout = 0',
+  'set lock_timeout = 0',
+  'set idle_in_transaction_session_timeout = 0',
+];
 
 /** Reads bigint as number: counts and times stay below 2^53. */
 const types = new pg.TypeOverrides();
@@ -41,11 +50,14 @@ types.setTypeParser(pg.types.builtins.INT8, Number);
 
 type DatabaseOptions = {
   readonly url: string;
+  /** How many connections the process opens at most, besides the one that listens. */
+  readonly maxConnections: number;
   /** The number of the newest migration that this program knows. */
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger: StoreLogger | undefined;
   readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<void>;
 };
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
@@ -106,6 +118,11 @@ export class Database {
     if (this.isOutdated) throw outdatedProgram();
   }
 
+  /** Why a statement found the state outdated that was read just before. */
+  changedMeanwhile(): ServiceError {
+    return this.isOutdated ? outdatedProgram() : busy();
+  }
+
   /** Runs one statement that reads. */
   ask<R extends pg.QueryResultRow>(
     text: string,
@@ -146,6 +163,7 @@ export class Database {
     return this.#reporting(async () => {
       try {
         await client.connect();
+        await client.query([...settings, ...noTimeouts].join('; '));
         return await work(client);
       } finally {
         void client.end().catch(() => undefined);
@@ -169,6 +187,7 @@ export class Database {
     failed.catch(() => undefined);
     try {
       await Promise.race([client.connect(), failed]);
+      await client.query(timeouts.join('; '));
       client.on('notification', ({ payload }) => onNotice(payload ?? ''));
       await client.query(`listen ${pg.escapeIdentifier(channel)}`);
       await failed;
@@ -187,7 +206,7 @@ export class Database {
     const pool = new pg.Pool({
       ...this.#connection,
       ...limits,
-      max: maxConnections,
+      max: this.#options.maxConnections,
       idleTimeoutMillis: 60_000,
       pipeline: true,
     });
@@ -195,7 +214,7 @@ export class Database {
     pool.on('error', () => undefined);
     pool.on('connect', (client) => {
       client.on('error', (error) => noteFailure(client, error));
-      client.query(planner).catch(() => undefined);
+      client.query([...settings, ...timeouts].join('; ')).catch(() => undefined);
     });
     return pool;
   }
@@ -213,10 +232,7 @@ export class Database {
   #use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#reporting(async () => {
       const pool = this.#pool;
-      const isFull = pool.totalCount === maxConnections && pool.idleCount === 0;
-      const client = await pool.connect().catch((error: unknown) => {
-        throw isFull && isDown(error) ? busy() : error;
-      });
+      const client = await this.#connect(pool);
       try {
         const result = await work(client);
         client.release();
@@ -228,6 +244,27 @@ export class Database {
         throw first;
       }
     });
+  }
+
+  /**
+   * If the server refuses another connection, a process with connections goes on with those: it waits until one is
+   * free.
+   */
+  async #connect(pool: pg.Pool): Promise<pg.PoolClient> {
+    const giveUpAt = performance.now() + limits.connectionTimeoutMillis;
+    for (;;) {
+      const isFull = pool.totalCount === this.#options.maxConnections && pool.idleCount === 0;
+      try {
+        return await pool.connect();
+      } catch (error) {
+        const hasOthers = pool.totalCount > 0;
+        if (isRefused(error) && hasOthers && performance.now() < giveUpAt) {
+          await this.#options.sleep(refusedPauseMs);
+          continue;
+        }
+        throw (isFull && isDown(error)) || (isRefused(error) && hasOthers) ? busy() : error;
+      }
+    }
   }
 
   async #reporting<T>(work: () => Promise<T>): Promise<T> {
@@ -257,6 +294,9 @@ export function outdatedProgram(): ServiceError {
 function unreachable(): ServiceError {
   return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
 }
+
+/** How long a process waits before it tries again to get a connection. */
+const refusedPauseMs = 25;
 
 const names = new Map<string, string>();
 
@@ -313,6 +353,11 @@ function isDown(error: unknown): boolean {
   // An AggregateError: the host name has several addresses, and connecting to each has failed.
   if (Array.isArray(errors)) return errors.every(isDown);
   return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || downMessages.test(message ?? '');
+}
+
+/** Whether the server has too many connections. */
+function isRefused(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '53300';
 }
 
 /** Whether a lock or statement timed out although the database is available. */

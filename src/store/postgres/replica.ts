@@ -3,7 +3,8 @@
 // The row in `clock` counts the versions of the state, and every row of `state` has the version that changed it
 // last. `seen` is the version that the copy shows. `follow` reads the rows with a higher version and applies all of
 // them together, so the copy always shows one consistent version. It loads everything if rows that were removed
-// since `seen` may have been pruned, or if the version is lower than `seen` because a backup was restored.
+// since `seen` may have been pruned, or if the database server is another one than before: a replica that was promoted,
+// or a restored backup, may lack the last commits.
 import { notAudited } from '../../lib/audit-fields.ts';
 import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
@@ -20,19 +21,34 @@ type ReplicaOptions = {
   readonly onChange: () => void;
 };
 
-type Clock = { readonly version: number; readonly pruned_to: number; readonly oldest_writer: number };
+type Clock = {
+  readonly server: string;
+  readonly version: number;
+  readonly pruned_to: number;
+  readonly oldest_writer: number;
+};
 
 type StateRow = { readonly kind: string; readonly key: string; readonly value: unknown };
 
 export const cellKind = 'cell';
 
+/** SQL: identifies a run of the database server. A replica that takes over has another one. */
+const server = 'pg_postmaster_start_time()::text';
+
+/** SQL condition: the server is not the one of the parameter. */
+export function isOtherServer(parameter: string): string {
+  return `${server} <> ${parameter}`;
+}
+
 /** One statement, so that the rows and the version are of one moment. */
-const changedRows = `select c.version, c.pruned_to, c.oldest_writer, s.kind, s.key, s.value
+const changedRows = `select ${server} as server, c.version, c.pruned_to, c.oldest_writer, s.kind, s.key, s.value
   from clock c left join state s on s.version > $1`;
 
 export class Replica {
   readonly #options: ReplicaOptions;
   seen = -1;
+  /** The database server that `seen` is a version of. */
+  server = '';
   readonly #tables: ReadonlyMap<string, Table<never>>;
   /** Rows with secrets that the current key does not encrypt, by table and key. */
   readonly #outdated = new Map<string, { readonly table: Table<never>; readonly key: string }>();
@@ -48,8 +64,10 @@ export class Replica {
     const clock = rows[0];
     if (!clock) throw new Error('The table clock of the database is empty.');
     this.#options.database.noteSchema(clock.oldest_writer);
-    if (clock.version === this.seen) return false;
-    const isReloaded = this.seen >= 0 && (this.seen < clock.pruned_to || clock.version < this.seen);
+    const isOther = clock.server !== this.server;
+    if (clock.version === this.seen && !isOther) return false;
+    const isReloaded =
+      this.seen >= 0 && (isOther || this.seen < clock.pruned_to || clock.version < this.seen);
     const { rows: changed } = isReloaded
       ? await query<Clock & StateRow>(client, changedRows, [-1])
       : { rows };
@@ -58,6 +76,7 @@ export class Replica {
     if (isReloaded) this.#options.copy.clear();
     this.#options.copy.apply(changes);
     this.seen = changed[0]?.version ?? clock.version;
+    this.server = clock.server;
     this.#options.onChange();
     return true;
   }

@@ -19,6 +19,7 @@
 // the call. They lock only the rows they write; a failure that counts towards deactivation also locks the failure
 // window of its webhook.
 import type { Reader } from '../../store/state.ts';
+import type { Count } from '../../store/transaction.ts';
 import type { FailureWindow } from '../sending/failure-window.ts';
 import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
@@ -152,15 +153,15 @@ export type DeliveryWrites = {
   /** Links a finished delivery to the one that repeats it. */
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**
-   * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. The result is
-   * their number.
+   * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`, and counts them. A
+   * store may do so in batches after the commit, because the webhook is inactive then.
    */
-  discardPending: (webhookId: string, at: number) => Promise<number>;
+  discardPending: (webhookId: string, at: number, count: Count) => Promise<void>;
   /**
-   * Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. The result is
-   * how many were pending.
+   * Deletes every delivery and the failure window of the webhook, likewise. Claims of its deliveries are lost. Counts
+   * those that were pending.
    */
-  deleteAll: (webhookId: string) => Promise<number>;
+  deleteAll: (webhookId: string, count: Count) => Promise<void>;
   /** Sets the failure window; null removes it. */
   setFailures: (webhookId: string, window: FailureWindow | null) => Promise<void>;
   /**

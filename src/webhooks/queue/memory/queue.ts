@@ -79,10 +79,14 @@ export class MemoryDeliveries {
       this.#lists.markRedelivered([[id, as]]);
       return done;
     },
-    discardPending: (webhookId, at) => Promise.resolve(this.#lists.discardPending(webhookId, at)),
-    deleteAll: (webhookId) => {
+    discardPending: (webhookId, at, count) => {
+      count.value = this.#lists.discardPending(webhookId, at);
+      return done;
+    },
+    deleteAll: (webhookId, count) => {
       this.#windows.delete(webhookId);
-      return Promise.resolve(this.#lists.delete(webhookId));
+      count.value = this.#lists.delete(webhookId);
+      return done;
     },
     setFailures: (webhookId, window) => {
       this.#setFailures(webhookId, window);

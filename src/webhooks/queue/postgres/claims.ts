@@ -7,13 +7,14 @@
 //
 // Which deliveries a process gets, in two round trips:
 //
-// 1. Read which webhooks have free deliveries of which priority, when the first of them is due, and how many
-//    deliveries other processes have claimed.
+// 1. Read when the first free delivery of each group is due, and how many deliveries other processes have claimed. A
+//    group is a webhook and a priority.
 // 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order
 //    of their turns. A webhook whose delivery was claimed goes to the end. A receiver gets no more than its room,
 //    minus the claims of other processes. Within a webhook, the priority counts first, then the time since when the
 //    delivery waits.
 //
+// The process remembers the groups that have free deliveries (free-groups.ts), so a claim reads no others.
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../../lib/async.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
@@ -21,70 +22,56 @@ import { type Client, type Database, query } from '../../../store/postgres/datab
 import type { Holdings } from '../../../store/postgres/peers.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
-import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
-
-/** SQL condition, which is the condition of the index `deliveries_free`. */
-export const isFree = `d.state = 'pending' and d.claimed_by is null`;
-
-/**
- * The same condition in a form that does not match the index: the planner must read only the chosen rows, not all
- * free ones.
- */
-const isStillFree = `concat(d.state, d.claimed_by) = 'pending'`;
+import { type FreeGroup, FreeGroups } from './free-groups.ts';
+import { type DeliveryRow, pendingColumns, toDelivery } from './rows.ts';
 
 /** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */
 const maxRoom = 1_000_000;
 
+/** The clocks of processes may differ by this much, as those of most machines do. */
+const maxSkewMs = 1_000;
+
 /** When another process was faster, this one looks again after this time. */
 const lookAgainMs = 20;
 
+const countOthers = `select q.webhook_id, count(*) from processes p cross join lateral (
+    select q.webhook_id from queue q where q.claimed_by = p.id and q.claimed_by is not null offset 0) q
+  where p.id <> $1 group by q.webhook_id`;
+
 /**
- * The first free delivery of each webhook and priority. Jumps from one to the next in the index instead of reading
- * every delivery.
+ * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `locked` checks again that a delivery is
+ * free: another process may have claimed it meanwhile.
  */
-const selectWaiting = `with recursive w as (
-    (select d.webhook_id, d.priority, d.since from deliveries d where ${isFree}
-     order by d.webhook_id, d.priority, d.since limit 1)
-    union all
-    select n.* from w cross join lateral (
-      select d.webhook_id, d.priority, d.since from deliveries d
-      where ${isFree} and (d.webhook_id, d.priority) > (w.webhook_id, w.priority)
-      order by d.webhook_id, d.priority, d.since limit 1) n)
-  select webhook_id, priority, since from w`;
-
-const countOthers = `select d.webhook_id, count(*) from processes p join deliveries d on d.claimed_by = p.id
-  where p.id <> $1 and d.claimed_by is not null group by d.webhook_id`;
-
-/** `rank` numbers the deliveries of a webhook, `place` those of a receiver. */
 const claimDue = `with due as (
     select r.ctid, t.receiver, t.room, t.turn,
-      row_number() over (partition by t.webhook_id order by r.priority, r.since, r.placed) as rank
-    from unnest($1::text[], $2::text[], $3::int[], $4::smallint[], $5::bigint[])
-      with ordinality t(webhook_id, receiver, room, priority, until, turn)
+      row_number() over (partition by t.webhook_id order by r.priority, r.since, r.number) as rank
+    from unnest($1::text[], $2::text[], $3::int[], $4::smallint[], $5::bigint[], $6::bigint[])
+      with ordinality t(webhook_id, receiver, room, priority, since, until, turn)
     cross join lateral (
-      select d.ctid, d.priority, d.since, d.placed from deliveries d
-      where ${isFree} and d.webhook_id = t.webhook_id and d.priority = t.priority and d.since <= t.until
-      order by d.since, d.placed limit least(t.room, $6::int)) r),
-  placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $6::int),
-  chosen as (select ctid from placed where place <= room order by rank, turn limit $7::int),
+      select q.ctid, q.priority, q.since, q.number from queue q
+      where q.claimed_by is null and q.webhook_id = t.webhook_id and q.priority = t.priority and q.since between t.since and t.until
+      order by q.since, q.number limit least(t.room, $7::int)) r),
+  placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $7::int),
+  chosen as (select ctid from placed where place <= room order by rank, turn limit $8::int),
   locked as (
-    select d.ctid from deliveries d where d.ctid = any(array(select ctid from chosen)) and ${isStillFree}
-    and exists (select from processes p where p.id = $8 and p.alive_until > clock_timestamp())
-    for update of d skip locked)
-  update deliveries d set claimed_by = $8, claim = nextval('claim_numbers') where d.ctid = any(array(select ctid from locked))
-  returning ${deliveryColumns}, d.claim, d.priority, d.since, d.placed`;
+    select q.ctid from queue q where q.ctid = any(array(select ctid from chosen)) and coalesce(q.claimed_by, '') = ''
+    and exists (select from processes p where p.id = $9 and p.alive_until > clock_timestamp())
+    for update of q skip locked),
+  claimed as (
+    update queue q set claimed_by = $9, claim = nextval('claim_numbers') where q.ctid = any(array(select ctid from locked))
+    returning q.*)
+  select ${pendingColumns}, q.claim, q.priority, q.since, q.number
+  from claimed q cross join lateral (select * from deliveries d where d.id = q.id offset 0) d`;
 
-/** The first free delivery of a webhook and priority. */
-type Waiting = { readonly webhook_id: string; readonly priority: number; readonly since: number };
 type ClaimedRow = DeliveryRow & {
   readonly claim: number;
   readonly priority: number;
   readonly since: number;
-  readonly placed: number;
+  readonly number: number;
 };
 type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
-/** The deliveries of a webhook and priority that wait since `until` or longer. */
-type Due = Candidate & { readonly priority: number; readonly until: number };
+/** The due deliveries of a group: those that wait since a moment from `since` to `until`. */
+type Due = Candidate & FreeGroup & { readonly until: number };
 
 /**
  * One statement for many deliveries costs far less than many statements for few, so a process waits until there are
@@ -109,8 +96,10 @@ export type ClaimsOptions = {
 
 export class Claims {
   readonly #options: ClaimsOptions;
-  readonly #numbers = new WeakMap<Delivery, number>();
+  readonly #rows = new WeakMap<Delivery, { readonly number: number; readonly claim: number }>();
+  /** The claims that this process holds. */
   readonly #held = new Set<number>();
+  readonly #groups = new FreeGroups();
   /** Webhooks that may have free deliveries, in the order of their turns. */
   #turns = new Set<string>();
   /**
@@ -126,18 +115,25 @@ export class Claims {
     this.#options = options;
   }
 
-  /**
-   * The number of the claim; undefined if this process does not hold it. `claimed` is the object that `claim`
-   * returned.
-   */
-  numberOf(claimed: Delivery): number | undefined {
-    const number = this.#numbers.get(claimed);
-    return number !== undefined && this.#held.has(number) ? number : undefined;
+  /** The row of a claimed delivery; undefined if this process does not hold it. `claimed` is what `claim` returned. */
+  rowOf(claimed: Delivery): { readonly number: number; readonly claim: number } | undefined {
+    const row = this.#rows.get(claimed);
+    return row && this.#held.has(row.claim) ? row : undefined;
   }
 
   /** Removes a claim that has ended. */
   forget(claimed: Delivery): void {
-    this.#held.delete(this.#numbers.get(claimed) ?? -1);
+    this.#held.delete(this.#rows.get(claimed)?.claim ?? -1);
+  }
+
+  /** Notes pending deliveries that this process has added, or that are retried. */
+  noteFree(deliveries: readonly Delivery[]): void {
+    this.#groups.add(deliveries);
+  }
+
+  /** Other processes may have added or released deliveries: the next claim reads which groups have free ones. */
+  noteChanges(): void {
+    this.#groups.expire();
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
@@ -155,42 +151,36 @@ export class Claims {
   }
 
   async release(claimed: readonly Delivery[]): Promise<void> {
-    const held = claimed.flatMap((delivery) => {
-      const claim = this.numberOf(delivery);
-      return claim === undefined ? [] : [{ id: delivery.id, claim }];
-    });
+    const held = claimed.flatMap((delivery) => this.rowOf(delivery)?.claim ?? []);
     if (held.length === 0) return;
     await this.#options.database.write(
-      `update deliveries d set claimed_by = null, claim = null from unnest($1::text[], $2::bigint[]) v(id, claim)
-       where d.id = v.id and d.claim = v.claim`,
-      [held.map(({ id }) => id), held.map(({ claim }) => claim)],
+      `update queue set claimed_by = null, claim = null where claimed_by = $1 and claim = any($2::bigint[])`,
+      [this.#options.self, held],
     );
     for (const delivery of claimed) this.forget(delivery);
+    this.noteFree(claimed);
   }
 
   async #claim(client: Client, request: ClaimRequest): Promise<Claimed> {
     if (this.#isUncertain) await this.#releaseUnknown(client);
     const { at, retryWaitMs } = request;
-    const [{ rows: waiting }, { rows: others }] = await Promise.all([
-      query<Waiting>(client, selectWaiting),
+    const [groups, { rows: others }] = await Promise.all([
+      this.#groups.read(client),
       query<{ webhook_id: string; count: number }>(client, countOthers, [this.#options.self]),
     ]);
-    const dueTimes = firstDueTimes(waiting, retryWaitMs);
-    this.#updateTurns([...dueTimes.keys()]);
+    this.#updateTurns(new Set(groups.map(({ webhookId }) => webhookId)));
     const taken = countByReceiver(request, others);
-    const groups = groupByWebhook(waiting);
+    const byWebhook = groupByWebhook(groups);
     const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
-      (groups.get(candidate.webhookId) ?? [])
-        .map(({ priority, since }) => ({
-          ...candidate,
-          priority,
-          since,
-          until: at - waitOf(priority, retryWaitMs),
-        }))
-        .filter(({ since, until }) => since <= until),
+      (byWebhook.get(candidate.webhookId) ?? [])
+        .filter((group) => dueAt(group, at, retryWaitMs) <= at)
+        .map((group) => ({ ...group, ...candidate, until: lastDue(group, at, retryWaitMs) })),
     );
     // What is due now has to wait until its receiver has room.
-    if (due.length === 0) return { deliveries: [], nextAt: firstAfter(at, dueTimes.values()) };
+    if (due.length === 0) {
+      const times = groups.map((group) => dueAt(group, at, retryWaitMs)).filter((time) => time > at);
+      return { deliveries: [], nextAt: times.length === 0 ? undefined : Math.min(...times) };
+    }
     this.#isUncertain = true;
     const [, , rows] = await Promise.all([
       query(client, 'begin'),
@@ -209,15 +199,14 @@ export class Claims {
   async #releaseUnknown(client: Client): Promise<void> {
     await query(
       client,
-      `update deliveries set claimed_by = null, claim = null
-       where claimed_by = $1 and not claim = any($2::bigint[])`,
+      `update queue set claimed_by = null, claim = null where claimed_by = $1 and not claim = any($2::bigint[])`,
       [this.#options.self, [...this.#held]],
     );
+    this.noteChanges();
     this.#isUncertain = false;
   }
 
-  #updateTurns(webhookIds: readonly string[]): void {
-    const waiting = new Set(webhookIds);
+  #updateTurns(waiting: ReadonlySet<string>): void {
     const turns = new Set([...this.#turns].filter((id) => waiting.has(id)));
     for (const id of waiting) turns.add(id);
     this.#turns = turns;
@@ -241,6 +230,7 @@ export class Claims {
       due.map(({ receiver }) => receiver),
       due.map(({ room }) => room),
       due.map(({ priority }) => priority),
+      due.map(({ since }) => since),
       due.map(({ until }) => until),
       Math.ceil(most / new Set(due.map(({ webhookId }) => webhookId)).size),
       most,
@@ -251,7 +241,7 @@ export class Claims {
 
   #hold(row: ClaimedRow): Delivery {
     const delivery = toDelivery(row);
-    this.#numbers.set(delivery, row.claim);
+    this.#rows.set(delivery, { number: row.number, claim: row.claim });
     this.#held.add(row.claim);
     this.#turns.delete(delivery.webhookId);
     this.#turns.add(delivery.webhookId);
@@ -263,7 +253,7 @@ export class Claims {
 function inTurns(rows: readonly ClaimedRow[], due: readonly Candidate[]): readonly ClaimedRow[] {
   const rowsOf = new Map<string, ClaimedRow[]>(due.map(({ webhookId }) => [webhookId, []]));
   const ordered = rows.toSorted(
-    (a, b) => a.priority - b.priority || a.since - b.since || a.placed - b.placed,
+    (a, b) => a.priority - b.priority || a.since - b.since || a.number - b.number,
   );
   for (const row of ordered) rowsOf.get(row.webhook_id)?.push(row);
   const queues = [...rowsOf.values()];
@@ -284,56 +274,45 @@ function countByReceiver(
   return counts;
 }
 
-function groupByWebhook(waiting: readonly Waiting[]): Map<string, Waiting[]> {
-  const groups = new Map<string, Waiting[]>();
-  for (const group of waiting) groups.set(group.webhook_id, [...(groups.get(group.webhook_id) ?? []), group]);
-  return groups;
+function groupByWebhook(groups: readonly FreeGroup[]): Map<string, FreeGroup[]> {
+  const byWebhook = new Map<string, FreeGroup[]>();
+  for (const group of groups)
+    byWebhook.set(group.webhookId, [...(byWebhook.get(group.webhookId) ?? []), group]);
+  return byWebhook;
 }
 
-function firstAfter(at: number, times: Iterable<number>): number | undefined {
-  const later = [...times].filter((time) => time > at);
-  return later.length === 0 ? undefined : Math.min(...later);
+/** When the first delivery of the group is due. */
+function dueAt(group: FreeGroup, at: number, retryWaitMs: number): number {
+  return isAhead(group, at, retryWaitMs) ? at : group.since + waitOf(group, retryWaitMs);
 }
 
-/** When the first delivery of each webhook is due. */
-function firstDueTimes(waiting: readonly Waiting[], retryWaitMs: number): Map<string, number> {
-  const times = new Map<string, number>();
-  for (const { webhook_id: id, priority, since } of waiting) {
-    times.set(id, Math.min(times.get(id) ?? Infinity, since + waitOf(priority, retryWaitMs)));
-  }
-  return times;
+/** The deliveries of the group that wait since this moment or longer are due. */
+function lastDue(group: FreeGroup, at: number, retryWaitMs: number): number {
+  return isAhead(group, at, retryWaitMs) ? Number.MAX_SAFE_INTEGER : at - waitOf(group, retryWaitMs);
 }
 
-/** How long a delivery of the priority waits until it is due. */
-function waitOf(priority: number, retryWaitMs: number): number {
+/**
+ * Whether the deliveries of the group are of a process whose clock is ahead. They do not wait until this clock has
+ * reached theirs.
+ */
+function isAhead(group: FreeGroup, at: number, retryWaitMs: number): boolean {
+  return group.since > at + Math.max(maxSkewMs, waitOf(group, retryWaitMs));
+}
+
+function waitOf({ priority }: FreeGroup, retryWaitMs: number): number {
   return priority === 1 ? retryWaitMs : 0;
 }
 
-/** The claims of processes, and their counts of pending deliveries. */
+/** The claims of processes. */
 export const claimsOfProcesses: Holdings = {
-  selectGone: `select c.process from pending_counts c where c.process <> ''
-      and not exists (select from processes p where p.id = c.process) union
-    select d.claimed_by from deliveries d where d.claimed_by is not null
-      and not exists (select from processes p where p.id = d.claimed_by)`,
-  release: releaseClaims,
+  selectGone: `select q.claimed_by from queue q where q.claimed_by is not null
+    and not exists (select from processes p where p.id = q.claimed_by)`,
+  async release(client, processes) {
+    const { rowCount } = await query(
+      client,
+      'update queue set claimed_by = null, claim = null where claimed_by = any($1::text[])',
+      [processes],
+    );
+    return (rowCount ?? 0) > 0;
+  },
 };
-
-/** Also adds the counts of the processes to those of ended ones. */
-async function releaseClaims(client: Client, processes: readonly string[]): Promise<boolean> {
-  const [{ rowCount }] = await Promise.all([
-    query(
-      client,
-      'update deliveries set claimed_by = null, claim = null where claimed_by = any($1::text[])',
-      [processes],
-    ),
-    query(
-      client,
-      `with gone as (delete from pending_counts where process = any($1::text[]) returning count, bytes)
-       insert into pending_counts as p (process, statement, count, bytes)
-       select '', '', coalesce(sum(count), 0), coalesce(sum(bytes), 0) from gone
-       on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`,
-      [processes],
-    ),
-  ]);
-  return (rowCount ?? 0) > 0;
-}

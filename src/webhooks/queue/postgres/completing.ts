@@ -4,27 +4,26 @@
 // failures that count need a transaction: it locks the failure windows of their webhooks, and the claims, until the
 // new counts are stored.
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
-import { type Client, isAborted, outdatedProgram, query } from '../../../store/postgres/database.ts';
+import { type Client, isAborted, query } from '../../../store/postgres/database.ts';
 import type { Reader } from '../../../store/state.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
-import type { Claims, ClaimsOptions } from './claims.ts';
+import type { ClaimsOptions } from './claims.ts';
 import { lockFailureWindows, setFailureWindows } from './failure-windows.ts';
 import type { PublishingOptions } from './publishing.ts';
 import {
   type Held,
+  claimValues,
   completeDeliveries,
   completeParameters,
   completeValues,
-  pendingCountStatement,
+  isHeld,
+  parametersAfter,
 } from './rows.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
 
-export type CompletingOptions = PublishingOptions &
-  ClaimsOptions & {
-    readonly claims: Claims;
-  };
+export type CompletingOptions = PublishingOptions & ClaimsOptions;
 
 type Complete = { readonly claimed: Delivery; readonly rule: (reader: Reader) => Completion };
 
@@ -40,28 +39,32 @@ const maxAborts = 10;
 const isCurrent = 'not (select is_outdated from current)';
 
 const completeStatement = (() => {
-  const p = completeParameters;
-  const [ids, claims, self, seen, known] = [p + 1, p + 2, p + 3, p + 4, p + 5];
-  return `with current as (select ${areOutcomesOutdated(`$${seen}`, `$${known}`)} as is_outdated),
-    done as (${completeDeliveries(isCurrent)}),
+  const p = parametersAfter(
+    completeParameters,
+    'times',
+    'numbers',
+    'claims',
+    'sinces',
+    'seen',
+    'server',
+    'known',
+  );
+  return `with current as (select ${areOutcomesOutdated(p)} as is_outdated),
+    ${completeDeliveries(isCurrent)},
     deleted as (
-      delete from deliveries d using unnest($${ids}::text[], $${claims}::bigint[]) v(id, claim)
-      where d.id = v.id and d.claim = v.claim and ${isCurrent} returning d.id, d.bytes),
-    counted as (${pendingCountStatement(
-      `$${self}::text`,
-      'complete',
-      `select -count(*) as count, -coalesce(sum(bytes), 0) as bytes from (
-        select bytes from done where state <> 'pending' union all select bytes from deleted) ended`,
-    )})
-    select is_outdated, array(select id from done union all select id from deleted) as ids from current`;
+      delete from queue q using unnest(${p.times}::bigint[], ${p.numbers}::bigint[], ${p.claims}::bigint[], ${p.sinces}::bigint[])
+        v(created_at, number, claim, claimed_since)
+      where ${isHeld} and ${isCurrent} returning q.number, q.id),
+    content as (delete from deliveries d using deleted where d.id = deleted.id)
+    select is_outdated, array(select number::float8 from done union all select number::float8 from deleted) as numbers from current`;
 })();
 
-const completeCountedStatement = `with done as (${completeDeliveries()})
-  ${pendingCountStatement(
-    `$${completeParameters + 1}::text`,
-    'complete',
-    `select -count(*) as count, -coalesce(sum(bytes), 0) as bytes from done where state <> 'pending'`,
-  )}`;
+const completeCountedStatement = `with ${completeDeliveries()} select from done`;
+
+const lockClaims = `select q.number from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) v(created_at, number, claim, claimed_since)
+  join queue q on ${isHeld} order by q.number for update of q`;
+
+const selectOutdated = `select ${areOutcomesOutdated({ seen: '$1', server: '$2', known: '$3' })} as is_outdated`;
 
 export class Completing {
   readonly #options: CompletingOptions;
@@ -94,8 +97,7 @@ export class Completing {
       await refresh();
       database.requireWritable();
       const again = await this.#completeAt(outdated, anyVersion, results);
-      // A newer version has changed the schema meanwhile.
-      for (const item of again) results.set(item, outdatedProgram());
+      for (const item of again) results.set(item, database.changedMeanwhile());
     }
     await this.#options.trimmer.trim();
     return items.map((item) => results.get(item));
@@ -114,17 +116,18 @@ export class Completing {
     const deleted: Ended[] = [];
     const counted: Counted[] = [];
     for (const item of items) {
-      const claim = this.#options.claims.numberOf(item.claimed);
-      if (claim === undefined) continue;
+      const { claimed } = item;
+      const row = this.#options.claims.rowOf(claimed);
+      if (row === undefined) continue;
       const completion = attempt(() => item.rule(this.#options.reader));
       if (completion instanceof Error) results.set(item, completion);
-      else if (completion.delivery === 'deleted') deleted.push({ item, claim, delivery: item.claimed });
+      else if (completion.delivery === 'deleted') deleted.push({ item, claimed, delivery: claimed, ...row });
       // The update decides again, on the newest state.
       else if (completion.needsUpdate)
         results.set(item, { delivery: completion.delivery, needsUpdate: true });
       else if (completion.count)
-        counted.push({ item, claim, delivery: completion.delivery, count: completion.count });
-      else plain.push({ item, claim, delivery: completion.delivery });
+        counted.push({ item, claimed, delivery: completion.delivery, count: completion.count, ...row });
+      else plain.push({ item, claimed, delivery: completion.delivery, ...row });
     }
     return [
       ...(await this.#completePlain(plain, deleted, seen, results)),
@@ -140,26 +143,25 @@ export class Completing {
   ): Promise<readonly Complete[]> {
     const all = [...plain, ...deleted];
     if (all.length === 0) return [];
-    const { database, self } = this.#options;
-    const [row] = await database.write<{ is_outdated: boolean; ids: string[] }>(completeStatement, [
+    const { database, replica } = this.#options;
+    const [row] = await database.write<{ is_outdated: boolean; numbers: number[] }>(completeStatement, [
       ...completeValues(plain),
-      deleted.map(({ delivery }) => delivery.id),
-      deleted.map(({ claim }) => claim),
-      self,
+      ...claimValues(deleted),
       seen,
+      replica.server,
       database.knownSchema,
     ]);
     if (row?.is_outdated) return all.map(({ item }) => item);
-    const done = new Set(row?.ids);
-    for (const { item, delivery } of plain) {
-      if (done.has(delivery.id)) {
+    const done = new Set(row?.numbers);
+    for (const { item, delivery, number } of plain) {
+      if (done.has(number)) {
         results.set(item, { delivery, needsUpdate: false });
         this.#noteCompleted(delivery);
       }
       this.#options.claims.forget(item.claimed);
     }
-    for (const { item, delivery } of deleted) {
-      if (done.has(delivery.id)) {
+    for (const { item, delivery, number } of deleted) {
+      if (done.has(number)) {
         results.set(item, { delivery: 'deleted', needsUpdate: false });
         this.#options.pending.subtract(delivery);
       }
@@ -203,50 +205,47 @@ export class Completing {
     counted: readonly Counted[],
     seen: number,
   ): Promise<'outdated' | ReadonlyMap<Complete, Completed>> {
+    const { replica, database } = this.#options;
     const [, windows, { rows: held }, { rows: current }] = await Promise.all([
       query(client, 'begin'),
       lockFailureWindows(
         client,
         counted.map(({ delivery }) => delivery.webhookId),
       ),
-      query<{ id: string }>(
-        client,
-        `select d.id from unnest($1::text[], $2::bigint[]) v(id, claim) join deliveries d on d.id = v.id and d.claim = v.claim
-         order by d.id for update of d`,
-        [counted.map(({ delivery }) => delivery.id), counted.map(({ claim }) => claim)],
-      ),
-      query<{ is_outdated: boolean }>(client, `select ${areOutcomesOutdated('$1', '$2')} as is_outdated`, [
-        seen,
-        this.#options.database.knownSchema,
-      ]),
+      query<{ number: number }>(client, lockClaims, claimValues(counted)),
+      query<{ is_outdated: boolean }>(client, selectOutdated, [seen, replica.server, database.knownSchema]),
     ]);
     if (current[0]?.is_outdated) {
       await query(client, 'rollback');
       return 'outdated';
     }
-    const isHeld = new Set(held.map(({ id }) => id));
+    const heldNumbers = new Set(held.map(({ number }) => number));
     const changed = new Map<string, FailureWindow>();
     const outcome = new Map<Complete, Completed>();
     const stored: Held[] = [];
-    for (const { item, delivery, claim, count } of counted) {
-      if (!isHeld.has(delivery.id)) continue;
+    for (const one of counted) {
+      const { item, delivery, count } = one;
+      if (!heldNumbers.has(one.number)) continue;
       const { webhookId } = delivery;
       const { window, needsUpdate } = count(changed.get(webhookId) ?? windows.get(webhookId) ?? null);
       outcome.set(item, { delivery, needsUpdate });
       if (needsUpdate) continue;
       changed.set(webhookId, window);
-      stored.push({ delivery, claim });
+      stored.push(one);
     }
     await Promise.all([
       setFailureWindows(client, changed),
-      query(client, completeCountedStatement, [...completeValues(stored), this.#options.self]),
+      query(client, completeCountedStatement, completeValues(stored)),
       query(client, 'commit'),
     ]);
     return outcome;
   }
 
   #noteCompleted(delivery: Delivery): void {
-    if (delivery.state === 'pending') return;
+    if (delivery.state === 'pending') {
+      this.#options.claims.noteFree([delivery]);
+      return;
+    }
     this.#options.pending.subtract(delivery);
     this.#options.trimmer.noteFinished(delivery);
   }

@@ -1,40 +1,37 @@
-// How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the
-// counts of the others.
+// How many deliveries are pending. Every process counts them twice a second, and adds what it has added and completed
+// itself since then.
 import { type Client, query } from '../../../store/postgres/database.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
-/**
- * How many polls in a row leave the count of this process unchanged, because the process has changed it during the
- * poll.
- */
-const maxIgnoredPolls = 4;
+/** Counting takes at most this share of the time, unless it is short. */
+const maxShare = 1 / 50;
+const longMs = 10;
+
+/** How many counts in a row are ignored because a write of this process was in progress during the count. */
+const maxIgnored = 4;
 
 const none: PendingCounts = { count: 0, bytes: 0 };
 
 export class PendingCount {
-  readonly #self: string;
-  #own = none;
-  #others = none;
+  #value = none;
   /** The deliveries of a batch that is being planned. */
   #planned = none;
   /** How often a write that may change the count has begun or ended, and how many are in progress. */
   #changes = 0;
   #inProgress = 0;
-  #ignoredPolls = 0;
-
-  constructor(self: string) {
-    this.#self = self;
-  }
+  #ignored = 0;
+  /** By the clock of the machine. */
+  #nextAt = 0;
 
   get value(): PendingCounts {
-    return sum(sum(this.#own, this.#others), this.#planned);
+    return sum(this.#value, this.#planned);
   }
 
   /**
-   * Runs a write that may change the count. While it is in progress, it is not known whether the database has
-   * counted it already.
+   * Runs a write that may change the count. While it is in progress, it is not known whether a count of the database
+   * includes it.
    */
   async during<T>(write: () => Promise<T>): Promise<T> {
     this.#changes += 1;
@@ -48,7 +45,7 @@ export class PendingCount {
   }
 
   add(counts: PendingCounts): void {
-    this.#own = sum(this.#own, counts);
+    this.#value = sum(this.#value, counts);
   }
 
   /** Adds the deliveries that are pending. */
@@ -70,17 +67,19 @@ export class PendingCount {
   }
 
   async poll(client: Client): Promise<void> {
+    const started = performance.now();
+    if (started < this.#nextAt) return;
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
-    const { rows } = await query<PendingCounts & { is_own: boolean }>(
+    const { rows } = await query<PendingCounts>(
       client,
-      `select process = $1 as is_own, sum(count)::bigint as count, sum(bytes)::bigint as bytes from pending_counts group by 1`,
-      [this.#self],
+      'select count(*), coalesce(sum(bytes), 0)::bigint as bytes from queue',
     );
-    const countsIn = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
-    this.#others = countsIn(false);
-    const isOutdated = changes !== this.#changes && this.#ignoredPolls < maxIgnoredPolls;
-    this.#ignoredPolls = isOutdated ? this.#ignoredPolls + 1 : 0;
-    if (!isOutdated) this.#own = countsIn(true);
+    const ended = performance.now();
+    const tookMs = ended - started;
+    this.#nextAt = tookMs > longMs ? ended + tookMs / maxShare : ended;
+    const isUncertain = changes !== this.#changes && this.#ignored < maxIgnored;
+    this.#ignored = isUncertain ? this.#ignored + 1 : 0;
+    if (!isUncertain && rows[0]) this.#value = rows[0];
   }
 }
 

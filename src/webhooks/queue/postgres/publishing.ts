@@ -4,33 +4,28 @@
 // process's copy of the state before the statement. The statement does nothing if another process has changed a
 // webhook since; then the process reads the changes and repeats the batch.
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
-import { type Database, outdatedProgram } from '../../../store/postgres/database.ts';
+import type { Database } from '../../../store/postgres/database.ts';
 import type { Replica } from '../../../store/postgres/replica.ts';
 import type { Reader } from '../../../store/state.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { Remembered } from '../delivery-queue.ts';
 import { type Delivery, countPending } from '../delivery.ts';
 import { rememberedForMs } from '../idempotency.ts';
+import type { Claims } from './claims.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
-import {
-  countAdded,
-  pendingCountStatement,
-  insertDeliveries,
-  insertParameters,
-  insertValues,
-} from './rows.ts';
+import { insertDeliveries, insertParameters, insertValues, parametersAfter } from './rows.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
 export type PublishingOptions = {
   readonly database: Database;
   readonly reader: Reader;
-  readonly replica: Pick<Replica, 'seen'>;
+  readonly replica: Pick<Replica, 'seen' | 'server'>;
   /** Reads the changes of other processes. */
   readonly refresh: () => Promise<void>;
   readonly pending: PendingCount;
   readonly trimmer: Trimmer;
-  readonly self: string;
+  readonly claims: Claims;
 };
 
 type Publish = {
@@ -49,20 +44,16 @@ const maxDeliveriesAtOnce = 5_000;
 const isCurrent = 'not (select is_outdated from current)';
 
 const publishStatement = (() => {
-  const p = insertParameters;
-  const [ids, counts, times, expiry, self, seen, known] = [p + 1, p + 2, p + 3, p + 4, p + 5, p + 6, p + 7];
-  return `with current as (select ${arePublicationsOutdated(`$${seen}`, `$${known}`)} as is_outdated),
+  const p = parametersAfter(insertParameters, 'ids', 'counts', 'times', 'expiry', 'seen', 'server', 'known');
+  return `with current as (select ${arePublicationsOutdated(p)} as is_outdated),
     fresh as (
       insert into event_ids as e (id, deliveries, published_at)
-      select v.* from unnest($${ids}::text[], $${counts}::bigint[], $${times}::bigint[]) v(id, deliveries, at)
+      select v.* from unnest(${p.ids}::text[], ${p.counts}::bigint[], ${p.times}::bigint[]) v(id, deliveries, at)
       where ${isCurrent} order by v.id
       on conflict (id) do update set deliveries = excluded.deliveries, published_at = excluded.published_at
-        where e.published_at <= excluded.published_at - $${expiry}::bigint
+        where e.published_at <= excluded.published_at - ${p.expiry}::bigint
       returning id),
-    added as (${insertDeliveries(
-      `${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`,
-    )}),
-    counted as (${pendingCountStatement(`$${self}::text`, 'publish', countAdded)})
+    ${insertDeliveries(`${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`)}
     select is_outdated, array(select id from fresh) as fresh from current`;
 })();
 
@@ -93,8 +84,7 @@ export class Publishing {
     await refresh();
     database.requireWritable();
     const repeated = await this.#publishAt(items, anyVersion);
-    // A newer version has changed the schema meanwhile.
-    if (!repeated) throw outdatedProgram();
+    if (!repeated) throw database.changedMeanwhile();
     return repeated;
   }
 
@@ -103,7 +93,7 @@ export class Publishing {
     items: readonly Publish[],
     seen: number,
   ): Promise<readonly (number | Error)[] | undefined> {
-    const { database, pending, trimmer, self } = this.#options;
+    const { database, replica, claims, pending, trimmer } = this.#options;
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
@@ -122,8 +112,8 @@ export class Publishing {
       remembered.map(({ count }) => count),
       remembered.map(({ at }) => at),
       rememberedForMs,
-      self,
       seen,
+      replica.server,
       database.knownSchema,
     ]);
     if (row?.is_outdated) return undefined;
@@ -133,6 +123,7 @@ export class Publishing {
     for (const plan of stored) {
       if (isRepeated(plan)) continue;
       pending.addAll(plan.deliveries);
+      claims.noteFree(plan.deliveries);
       for (const delivery of plan.deliveries) trimmer.noteFinished(delivery);
     }
     await trimmer.trim();

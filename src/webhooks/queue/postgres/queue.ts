@@ -22,6 +22,7 @@ import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
 import type { Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
+import { Emptier } from './emptying.ts';
 import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
 import { readQueuePosition } from './position.ts';
@@ -43,14 +44,24 @@ export class PostgresDeliveries implements DeliveryQueue {
   readonly #completing: Completing;
   readonly #redelivering: Redelivering;
   readonly #trimmer: Trimmer;
-  readonly #pending: PendingCount;
+  readonly #emptier: Emptier;
+  readonly #pending = new PendingCount();
   readonly #listeners = new Set<() => void>();
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
-    this.#pending = new PendingCount(options.self);
+    const { database, retention } = options;
     this.#claims = new Claims(options);
-    this.#trimmer = new Trimmer(options.database, options.retention);
+    this.#trimmer = new Trimmer(database, retention);
+    this.#emptier = new Emptier({
+      database,
+      keep: retention.recoverable,
+      onEmptied: (webhookId, { count, bytes, evicted }) => {
+        this.#pending.add({ count: -count, bytes: -bytes });
+        this.#trimmer.noteEvicted(evicted);
+        this.#trimmer.noteDiscarded(webhookId, count - evicted);
+      },
+    });
     const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
     this.#publishing = new Publishing(shared);
     this.#completing = new Completing(shared);
@@ -99,7 +110,9 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   async find(id: string): Promise<Delivery | undefined> {
     const [row] = await this.#options.database.ask<DeliveryRow>(
-      `select ${deliveryColumns} from deliveries d where d.id = $1`,
+      `select ${deliveryColumns} from deliveries d left join finished f on f.number = d.number
+         left join queue q on q.created_at = d.created_at and q.number = d.number
+       where d.id = $1 and coalesce(f.number, q.number) is not null`,
       [id],
     );
     return row && toDelivery(row);
@@ -144,7 +157,9 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   async pendingOf(webhookId: string): Promise<number> {
     const [row] = await this.#options.database.ask<{ count: number }>(
-      `select count(*) from deliveries where webhook_id = $1 and state = 'pending' and not is_ping`,
+      `select (select count(*) from queue where claimed_by is null and webhook_id = $1 and priority <> 0)
+         + (select count(*) from processes p join queue q on q.claimed_by = p.id
+            where q.claimed_by is not null and q.webhook_id = $1 and q.priority <> 0) as count`,
       [webhookId],
     );
     return row?.count ?? 0;
@@ -160,7 +175,7 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   async oldestPendingAt(): Promise<number | undefined> {
     const [row] = await this.#options.database.ask<{ created_at: number }>(
-      `select created_at from deliveries where state = 'pending' order by created_at limit 1`,
+      'select created_at from queue order by created_at limit 1',
     );
     return row?.created_at;
   }
@@ -193,12 +208,19 @@ export class PostgresDeliveries implements DeliveryQueue {
    */
   async poll(client: Client): Promise<void> {
     await this.#pending.poll(client);
-    if (this.#pending.value.count > 0) this.notify();
+    if (this.#pending.value.count > 0) this.noteChanges();
   }
 
-  /** Removes finished deliveries beyond the retention. */
-  removeOld(): Promise<void> {
-    return this.#trimmer.trimAll();
+  /** Other processes may have added or released deliveries. */
+  noteChanges(): void {
+    this.#claims.noteChanges();
+    this.notify();
+  }
+
+  /** Removes finished deliveries beyond the retention, and those of deleted webhooks. */
+  async removeOld(): Promise<void> {
+    await this.#trimmer.trimAll();
+    await this.#emptier.deleteOrphans();
   }
 
   during<T>(transaction: () => Promise<T>): Promise<T> {
@@ -206,16 +228,23 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   writesOn(client: Client): TransactionDeliveries {
-    const { self } = this.#options;
-    return new TransactionDeliveries(client, { claims: this.#claims, self, trimmer: this.#trimmer });
+    return new TransactionDeliveries(client, this.#claims);
   }
 
-  /** Called after the commit of a transaction with these writes. */
-  noteCommit({ ended, missed, evicted, pending }: TransactionDeliveries): void {
-    for (const claimed of ended) this.#claims.forget(claimed);
-    for (const delivery of missed) this.#trimmer.noteFinished(delivery);
-    this.#trimmer.noteEvicted(evicted);
-    this.#pending.add(pending);
-    if (pending.count > 0 || ended.length > 0) this.notify();
+  /** Called after the commit of a transaction with these writes. Resolves when what it has left to do is done. */
+  async noteCommit({ added, completed, redelivered, emptied }: TransactionDeliveries): Promise<void> {
+    this.#pending.addAll(added);
+    this.#claims.noteFree(added);
+    for (const delivery of added) this.#trimmer.noteFinished(delivery);
+    for (const webhookId of redelivered) this.#trimmer.noteRedelivered(webhookId, 1);
+    for (const { claimed, delivery } of completed) {
+      this.#claims.forget(claimed);
+      this.#trimmer.noteFinished(delivery);
+      if (delivery.state === 'pending') this.#claims.noteFree([delivery]);
+      else this.#pending.subtract(delivery);
+    }
+    if (added.length > 0 || completed.length > 0) this.notify();
+    for (const emptying of emptied) await this.#emptier.empty(emptying);
+    if (emptied.length > 0 || completed.length > 0) await this.#trimmer.trim();
   }
 }

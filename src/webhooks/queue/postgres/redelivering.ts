@@ -1,12 +1,11 @@
 // Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in
 // publishing.ts: it links the matching deliveries to new ones and inserts these. Two processes that run it at the
 // same moment get different deliveries.
-import { outdatedProgram } from '../../../store/postgres/database.ts';
 import { webhooks } from '../../webhook.ts';
 import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
 import { redeliveries, type Redelivery } from '../redelivery.ts';
 import type { PublishingOptions } from './publishing.ts';
-import { pendingCountStatement } from './rows.ts';
+import { insertChosen, parametersAfter } from './rows.ts';
 import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
@@ -29,8 +28,7 @@ export class Redelivering {
       await refresh();
       if (!this.#isWanted(redelivery)) return 'ended';
       const repeated = await this.#createAt(redelivery, batch, anyVersion);
-      // A newer version has changed the schema meanwhile.
-      if (repeated === undefined) throw outdatedProgram();
+      if (repeated === undefined) throw database.changedMeanwhile();
       return repeated;
     });
     if (result === 'ended') return nothingLeft;
@@ -54,15 +52,16 @@ export class Redelivering {
     { most, at, newId }: RedeliveryBatch,
     seen: number,
   ): Promise<number | undefined> {
-    const { database, self, pending } = this.#options;
+    const { database, replica, claims, pending } = this.#options;
     const search = searchOf(redelivery);
     const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
       createStatement(search),
-      [...search.values, Array.from({ length: most }, newId), at, self, seen, database.knownSchema],
+      [...search.values, Array.from({ length: most }, newId), at, seen, replica.server, database.knownSchema],
       ofManyShapes,
     );
     if (!row || row.is_outdated) return undefined;
     pending.add({ count: row.count, bytes: row.bytes });
+    claims.noteChanges();
     return row.count;
   }
 
@@ -70,7 +69,7 @@ export class Redelivering {
   async #isDone(redelivery: Redelivery): Promise<boolean> {
     const search = searchOf(redelivery);
     const [left] = await this.#options.database.ask(
-      search.select('d.id', 'oldest', { start: '0', num: '1' }),
+      search.select('f.number', 'oldest', { start: '0', num: '1' }),
       search.values,
       ofManyShapes,
     );
@@ -84,32 +83,22 @@ function searchOf({ webhookId, filter, requestedAt }: Redelivery): DeliverySearc
 
 /** The first parameters are those of the search. */
 function createStatement(search: DeliverySearch): string {
-  const first = search.values.length + 1;
-  const [ids, at, self, seen, known] = [0, 1, 2, 3, 4].map((index) => `$${first + index}`) as [
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  const found = search.select('d.ctid', 'oldest', { start: '0', num: `cardinality(${ids}::text[])` });
-  return `with current as (select ${arePublicationsOutdated(seen, known)} as is_outdated),
+  const p = parametersAfter(search.values.length, 'ids', 'at', 'seen', 'server', 'known');
+  const found = search.select('f.number', 'oldest', { start: '0', num: `cardinality(${p.ids}::text[])` });
+  return `with current as (select ${arePublicationsOutdated(p)} as is_outdated),
     locked as materialized (
-      select d.* from deliveries d
-      where d.ctid = any(array(select f.ctid from (${found}) f)) and d.redelivered_as is null
+      select f.* from finished f
+      where f.number = any(array(select s.number from (${found}) s)) and f.redelivered_as is null
         and not (select is_outdated from current)
-      for update of d skip locked),
-    numbered as materialized (
-      select l.*, (${ids}::text[])[row_number() over ()] as new_id from locked l),
-    marked as (
-      update deliveries d set redelivered_as = n.new_id from numbered n where d.id = n.id returning d.id),
-    added as (
-      insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
-        attempts, priority, since, redelivery_of)
-      select new_id, webhook_id, event_id, event_type, event_at, service, data, bytes, false, 'pending', ${at}::bigint, '[]', 2,
-        ${at}::bigint, id
-      from numbered order by created_at, placed returning bytes),
-    sums as (select count(*) as count, coalesce(sum(bytes), 0)::bigint as bytes from added),
-    counted as (${pendingCountStatement(`${self}::text`, 'redeliver', 'select count, bytes from sums')})
-    select is_outdated, count, bytes from current, sums`;
+      order by f.created_at, f.number for update of f skip locked),
+    numbered as materialized (select l.*, (${p.ids}::text[])[row_number() over ()] as new_id from locked l),
+    marked as (update finished f set redelivered_as = n.new_id from numbered n where f.number = n.number),
+    chosen as materialized (
+      select n.new_id as id, nextval('delivery_numbers') as number, d.webhook_id, d.event_id, d.event_type as type,
+        d.event_at as at, d.service, d.data, octet_length(d.data) as bytes, false as is_ping, ${p.at}::bigint as created_at,
+        false as missed, n.id as redelivery_of
+      from numbered n cross join lateral (select * from deliveries d where d.id = n.id offset 0) d),
+    ${insertChosen}
+    select is_outdated, (select count(*) from chosen) as count, (select coalesce(sum(bytes), 0)::bigint from chosen) as bytes
+    from current`;
 }

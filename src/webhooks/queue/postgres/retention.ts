@@ -5,7 +5,7 @@ import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Delivery, isRecoverable } from '../delivery.ts';
 
 /** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
-export type RetentionGroup = {
+type RetentionGroup = {
   readonly webhookId: string;
   readonly isRecoverable: boolean;
   readonly keep: number;
@@ -14,32 +14,23 @@ export type RetentionGroup = {
 /** A transaction deletes at most this many deliveries, so that no other write waits for long. */
 const batch = 1_000;
 
-/** SQL of `isRecoverable`, in the form of the index `deliveries_retained`. */
-const recoverable = `(d.state in ('failed', 'missed', 'discarded') and not d.is_ping and d.redelivered_as is null)`;
+/** SQL of `isRecoverable`, in the form of the index `finished_retained`. */
+const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
 
 /**
  * Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been
  * recovered.
  */
-export const trimStatement = `with deleted as (
-    delete from deliveries d where d.ctid = any(array(
+const trimStatement = `with deleted as (
+    delete from finished f where f.ctid = any(array(
       select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[]) t(webhook_id, recoverable, keep) cross join lateral (
-        select d.ctid from deliveries d
-        where d.webhook_id = t.webhook_id and d.state <> 'pending' and ${recoverable} = t.recoverable
-        order by d.ended_at desc, d.placed desc offset t.keep) r
-      limit $4)) returning ${recoverable} as recoverable)
+        select f.ctid from finished f where f.webhook_id = t.webhook_id and ${recoverable} = t.recoverable
+        order by f.ended_at desc, f.number desc offset t.keep) r
+      limit $4)) returning f.id, ${recoverable} as recoverable),
+  content as (delete from deliveries d where d.id = any(array(select id from deleted)))
   select count(*), count(*) filter (where recoverable) as evicted from deleted`;
 
-export type Trimmed = { readonly count: number; readonly evicted: number };
-
-export function trimValues(groups: readonly RetentionGroup[], most: number | null): unknown[] {
-  return [
-    groups.map(({ webhookId }) => webhookId),
-    groups.map((group) => group.isRecoverable),
-    groups.map(({ keep }) => keep),
-    most,
-  ];
-}
+type Trimmed = { readonly count: number; readonly evicted: number };
 
 export class Trimmer {
   readonly #database: Database;
@@ -63,29 +54,30 @@ export class Trimmer {
   }
 
   noteFinished(delivery: Delivery): void {
-    if (delivery.state !== 'pending') this.note(this.groupOf(delivery), 1);
+    if (delivery.state !== 'pending') this.#note(this.#groupOf(delivery), 1);
+  }
+
+  noteDiscarded(webhookId: string, count: number): void {
+    this.#note({ webhookId, isRecoverable: true, keep: this.#retention.recoverable }, count);
   }
 
   /** Notes that deliveries of a webhook were redelivered. */
   noteRedelivered(webhookId: string, count: number): void {
-    this.note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
+    this.#note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
   }
 
-  note(group: RetentionGroup, count: number): void {
+  #note(group: RetentionGroup, count: number): void {
     const key = `${group.isRecoverable} ${group.webhookId}`;
     const noted = this.#finished.get(key) ?? { group, count: 0 };
     noted.count += count;
     this.#finished.set(key, noted);
   }
 
-  groupOf(delivery: Delivery): RetentionGroup {
+  #groupOf(delivery: Delivery): RetentionGroup {
+    const { webhookId } = delivery;
     return isRecoverable(delivery)
-      ? this.recoverableOf(delivery.webhookId)
-      : { webhookId: delivery.webhookId, isRecoverable: false, keep: this.#retention.history };
-  }
-
-  recoverableOf(webhookId: string): RetentionGroup {
-    return { webhookId, isRecoverable: true, keep: this.#retention.recoverable };
+      ? { webhookId, isRecoverable: true, keep: this.#retention.recoverable }
+      : { webhookId, isRecoverable: false, keep: this.#retention.history };
   }
 
   /** Trims the groups with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
@@ -106,7 +98,12 @@ export class Trimmer {
     const groups = chosen.map(([, { group }]) => group);
     try {
       for (let count = batch; count === batch;) {
-        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, trimValues(groups, batch));
+        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, [
+          groups.map(({ webhookId }) => webhookId),
+          groups.map((group) => group.isRecoverable),
+          groups.map(({ keep }) => keep),
+          batch,
+        ]);
         this.#evicted += trimmed?.evicted ?? 0;
         count = trimmed?.count ?? 0;
       }

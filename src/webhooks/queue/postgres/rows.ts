@@ -1,4 +1,4 @@
-// Converts deliveries to rows of the table `deliveries` and back.
+// Converts deliveries to rows and back. `deliveries` has what to send, `queue` the pending ones, `finished` the others.
 import { freeze } from '../../../store/changes.ts';
 import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 import { lastStatus } from '../delivery-filter.ts';
@@ -16,14 +16,23 @@ export type DeliveryRow = {
   readonly state: Delivery['state'];
   readonly created_at: number;
   readonly ended_at: number | null;
-  readonly attempts: readonly Attempt[];
+  readonly attempts: readonly Attempt[] | null;
   readonly redelivery_of: string | null;
   readonly redelivered_as: string | null;
 };
 
-/** The columns of `DeliveryRow`, of the table `d`. */
-export const deliveryColumns = `d.id, d.webhook_id, d.event_id, d.event_type, d.event_at, d.service, d.data, d.is_ping, d.state,
-  d.created_at, d.ended_at, d.attempts, d.redelivery_of, d.redelivered_as`;
+/** The columns of `DeliveryRow` that `deliveries d` has. */
+const contentColumns = `d.id, d.webhook_id, d.event_id, d.event_type, d.event_at, d.service, d.data, d.is_ping, d.created_at,
+  d.redelivery_of`;
+
+/** The columns of `DeliveryRow` for a pending delivery, of `deliveries d` and `queue q`. */
+export const pendingColumns = `${contentColumns}, 'pending' as state, null::bigint as ended_at, q.attempts, null as redelivered_as`;
+
+/** The same for any delivery, of `deliveries d`, `queue q` and `finished f`. */
+export const deliveryColumns = `${contentColumns}, coalesce(f.state, 'pending') as state, f.ended_at,
+  coalesce(f.attempts, q.attempts) as attempts, f.redelivered_as`;
+
+const noAttempts: readonly Attempt[] = Object.freeze([]);
 
 export function toDelivery(row: DeliveryRow): Delivery {
   return freeze({
@@ -40,7 +49,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
     state: row.state,
     createdAt: row.created_at,
     endedAt: row.ended_at,
-    attempts: row.attempts,
+    attempts: row.attempts ?? noAttempts,
     redeliveryOf: row.redelivery_of,
     redeliveredAs: row.redelivered_as,
   });
@@ -67,46 +76,57 @@ export function insertValues(
     deliveries.map(({ event }) => places.get(event)),
     deliveries.map(({ isPing }) => isPing),
     deliveries.map(({ createdAt }) => createdAt),
-    deliveries.map(priorityOf),
-    deliveries.map(waitingSince),
     deliveries.map(({ state }) => state === 'missed'),
-    deliveries.map((delivery) => delivery.redeliveryOf),
+    deliveries.map(({ redeliveryOf }) => redeliveryOf),
   ];
 }
 
-export const insertParameters = 17;
-
-/** Counts the pending rows of `added`, the result of `insertDeliveries`. */
-export const countAdded = `select count(*) as count, coalesce(sum(bytes), 0) as bytes from added where state = 'pending'`;
+export const insertParameters = 15;
 
 /**
- * Inserts new deliveries, which are pending or missed and have no attempts. `condition` may refer to the event `e`
- * and the id `e.remembered_as`. Every event has deliveries and every delivery has an event, so the full join finds
- * the same pairs as an inner one. PostgreSQL uses a hash for it; for an inner join it would compare every event
- * with every delivery, because it expects few of both.
+ * The parts of a `with` that insert new deliveries, which are pending or missed and have no attempts. `condition`
+ * may refer to the event `e` and the id `e.remembered_as`. Every event has deliveries and every delivery has an
+ * event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an inner join it
+ * would compare every event with every delivery, because it expects few of both.
  */
 export function insertDeliveries(condition = 'true'): string {
-  return `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
-      ended_at, attempts, priority, since, redelivery_of)
-    select v.id, v.webhook_id, e.id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping,
-      case when v.missed then 'missed' else 'pending' end, v.created_at, case when v.missed then v.created_at end, '[]', v.priority,
-      v.since, v.redelivery_of
-    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
-        e(place, id, type, at, service, data, bytes, remembered_as)
-      full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[],
-          $16::boolean[], $17::text[])
-        with ordinality v(id, webhook_id, place, is_ping, created_at, priority, since, missed, redelivery_of, index)
-        on v.place = e.place
-    where ${condition} order by v.index returning bytes, state`;
+  return `chosen as materialized (
+      select s.*, nextval('delivery_numbers') as number from (
+        select v.id, v.webhook_id, e.id as event_id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping, v.created_at, v.missed,
+          v.redelivery_of
+        from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
+            e(place, id, type, at, service, data, bytes, remembered_as)
+          full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::boolean[], $15::text[])
+            with ordinality v(id, webhook_id, place, is_ping, created_at, missed, redelivery_of, index)
+            on v.place = e.place
+        where ${condition} order by v.index) s),
+    ${insertChosen}`;
 }
 
-export type Held = { readonly delivery: Delivery; readonly claim: number };
+/** Inserts the rows of `chosen`. */
+export const insertChosen = `content as (
+      insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, service, data, is_ping, created_at, redelivery_of)
+      select id, number, webhook_id, event_id, type, at, service, data, is_ping, created_at, redelivery_of from chosen),
+    pending as (
+      insert into queue (created_at, number, id, webhook_id, event_type, bytes, priority, since)
+      select created_at, number, id, webhook_id, type, bytes, case when is_ping then 0 else 2 end, created_at
+      from chosen where not missed),
+    missed as (
+      insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at)
+      select number, created_at, id, webhook_id, type, 'missed', is_ping, created_at from chosen where missed)`;
+
+/** A claimed delivery and what becomes of it. `number` and `claim` are those of its row in `queue`. */
+export type Held = {
+  readonly claimed: Delivery;
+  readonly delivery: Delivery;
+  readonly number: number;
+  readonly claim: number;
+};
 
 export function completeValues(completed: readonly Held[]): unknown[] {
   const deliveries = completed.map(({ delivery }) => delivery);
   return [
-    deliveries.map(({ id }) => id),
-    completed.map(({ claim }) => claim),
+    ...claimValues(completed),
     deliveries.map(({ state }) => state),
     deliveries.map(({ endedAt }) => endedAt),
     deliveries.map(priorityOf),
@@ -117,26 +137,51 @@ export function completeValues(completed: readonly Held[]): unknown[] {
   ];
 }
 
+export const completeParameters = 10;
+
+/** Identifies claims; the values of `isHeld`. */
+export function claimValues(held: readonly Pick<Held, 'claimed' | 'number' | 'claim'>[]): unknown[] {
+  return [
+    held.map(({ claimed }) => claimed.createdAt),
+    held.map(({ number }) => number),
+    held.map(({ claim }) => claim),
+    held.map(({ claimed }) => waitingSince(claimed)),
+  ];
+}
+
+/**
+ * SQL condition: nobody has claimed the delivery `q` since the claim `v`. If a crash of the database has undone the
+ * claim, or another process has released it, the row is as it was before: no attempt has changed `since`.
+ */
+export const isHeld = `q.created_at = v.created_at and q.number = v.number
+  and (q.claim = v.claim or (q.claim is null and q.since = v.claimed_since))`;
+
 /** Null is stored as 0. */
 export function toStatusColumn(status: number | null): number {
   return status ?? 0;
 }
 
-export const completeParameters = 8;
-
 /**
- * Replaces claimed deliveries with those of `completeValues`, and releases the claims. Leaves out deliveries whose
- * claim is lost.
+ * The parts of a `with` that replace claimed deliveries with those of `completeValues`, and release the claims.
+ * `done` has the numbers of these deliveries, without those whose claim is lost.
  */
 export function completeDeliveries(condition = 'true'): string {
-  return `update deliveries d set state = v.state, ended_at = v.ended_at, attempts = v.attempts, priority = v.priority, since = v.since,
-      status = v.status, claimed_by = null, claim = null
-    from rows from (
-        unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::bigint[], $7::smallint[]),
-        json_array_elements($8::json))
-      v(id, claim, state, ended_at, priority, since, status, attempts)
-    where d.id = v.id and d.claim = v.claim and ${condition}
-    returning d.id, d.state, d.bytes`;
+  return `given as materialized (
+      select * from rows from (
+        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[]),
+        json_array_elements($10::json))
+      v(created_at, number, claim, claimed_since, state, ended_at, priority, since, status, attempts)
+      where ${condition}),
+    retried as (
+      update queue q set priority = v.priority, since = v.since, status = v.status, attempts = v.attempts, claimed_by = null, claim = null
+      from given v where v.state = 'pending' and ${isHeld} returning q.number),
+    ended as (
+      delete from queue q using given v where v.state <> 'pending' and ${isHeld}
+      returning q.number, q.created_at, q.id, q.webhook_id, q.event_type, v.state, q.priority = 0 as is_ping, v.ended_at, v.attempts, v.status),
+    inserted as (
+      insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
+      select * from ended),
+    done as (select number from retried union all select number from ended)`;
 }
 
 export type PendingCounts = { readonly count: number; readonly bytes: number };
@@ -150,13 +195,8 @@ export function countsOf(deliveries: readonly Delivery[]): PendingCounts {
   };
 }
 
-/** Adds to the counts of pending deliveries. `from` is a query with the columns `count` and `bytes`. */
-export function pendingCountStatement(
-  process: string,
-  statement: 'publish' | 'complete' | 'update' | 'redeliver',
-  from: string,
-): string {
-  return `insert into pending_counts as p (process, statement, count, bytes)
-    select ${process}, '${statement}', s.count, s.bytes from (${from}) s
-    on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`;
+/** The parameters of a statement after the first `count`, by name. */
+export function parametersAfter<N extends string>(count: number, ...names: readonly N[]): Record<N, string> {
+  const named = names.map((name, index) => [name, `$${count + index + 1}`] as const);
+  return Object.fromEntries(named) as Record<N, string>;
 }

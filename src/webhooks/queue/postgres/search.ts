@@ -2,9 +2,7 @@
 //
 // A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and
 // merges them. It finds the keys first, and then reads the rows of one page: an index may contain all that the
-// filter needs. The text alone must lead to the right index: the state is a constant, because most indexes have no
-// pending deliveries. The finished deliveries of an event are few, and are read before the other conditions are
-// checked.
+// filter needs. The deliveries of an event are few, and are read before the other conditions are checked.
 import type { QueryOptions } from '../../../store/postgres/database.ts';
 import { type DeliveryFilter, maxCountedDeliveries } from '../delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';
@@ -13,12 +11,14 @@ import { toStatusColumn } from './rows.ts';
 /** The value replaces every `?` in the text. */
 type Condition = { readonly text: string; readonly value: unknown };
 
+type Range = { readonly start: string; readonly num: string };
+
 /** There are thousands of combinations of filters. */
 export const ofManyShapes: QueryOptions = { isPrepared: false };
 
 export class DeliverySearch {
   readonly #states: readonly DeliveryState[];
-  readonly #ofEvent: string | undefined;
+  readonly #eventId: string | undefined;
   readonly #conditions: readonly string[];
   readonly #values: unknown[] = [];
 
@@ -27,7 +27,7 @@ export class DeliverySearch {
     more: readonly Condition[] = [],
   ) {
     this.#states = deliveryStates.filter((state) => states.includes(state));
-    this.#ofEvent = eventId === undefined ? undefined : `event_id = ${this.#parameter(eventId)}`;
+    this.#eventId = eventId === undefined ? undefined : this.#parameter(eventId);
     this.#conditions = [...conditionsOf(filter), ...more].map(({ text, value }) =>
       text.replaceAll('?', this.#parameter(value)),
     );
@@ -37,47 +37,50 @@ export class DeliverySearch {
     return this.#values;
   }
 
-  /** Selects the newest, or oldest, deliveries. `columns` are those of the table `d`. */
-  select(
-    columns: string,
-    order: 'newest' | 'oldest',
-    { start, num }: { start: string; num: string },
-  ): string {
+  /** Selects the newest, or oldest, deliveries. The columns are those of `deliveries d`, `queue q` and `finished f`. */
+  select(columns: string, order: 'newest' | 'oldest', range: Range): string {
     const direction = order === 'newest' ? 'desc' : 'asc';
-    const orderBy = (table: string) =>
-      `order by ${table}.created_at ${direction}, ${table}.placed ${direction}`;
-    const parts = this.#parts('d.state, d.created_at, d.placed', `${orderBy('d')} limit ${start} + ${num}`);
-    return `select ${columns}
-      from (select * from (${parts}) k ${orderBy('k')} offset ${start} limit ${num}) k
-      cross join lateral (
-        select *, ctid from deliveries r
-        where r.state = k.state and r.created_at = k.created_at and r.placed = k.placed offset 0) d
-      ${orderBy('k')}`;
+    return `select ${columns} from (${this.#keys(direction, range)}) k
+      left join lateral (select * from finished f where f.number = k.number and k.state <> 'pending' offset 0) f on true
+      left join lateral (
+        select * from queue q where q.created_at = k.created_at and q.number = k.number and k.state = 'pending' offset 0) q on true
+      cross join lateral (select * from deliveries d where d.id = coalesce(f.id, q.id) offset 0) d
+      order by k.created_at ${direction}, k.number ${direction}`;
   }
 
   /** Counts the deliveries that match, but stops after `maxCounted`. */
   get countSome(): string {
     const most = `limit ${maxCountedDeliveries + 1}`;
-    return `select count(*) from (select from (${this.#parts('', most)}) d ${most}) counted`;
+    return `select count(*) from (select from (${this.#parts('d.number', most)}) d ${most}) counted`;
   }
 
   get countByWebhook(): string {
     return `select d.webhook_id, count(*) from (${this.#parts('d.webhook_id', '')}) d group by d.webhook_id`;
   }
 
+  #keys(direction: 'asc' | 'desc', { start, num }: Range): string {
+    const orderBy = `order by created_at ${direction}, number ${direction}`;
+    const parts = this.#parts('d.created_at, d.number', `${orderBy} limit ${start} + ${num}`);
+    return `select * from (${parts}) k ${orderBy} offset ${start} limit ${num}`;
+  }
+
   #parts(columns: string, end: string): string {
     return this.#states
       .map((state) => {
-        const conditions = [`d.state = '${state}'`, ...this.#conditions].join(' and ');
-        return `(select ${columns} from ${this.#sourceOf(state)} d where ${conditions} ${end})`;
+        const isPending = state === 'pending';
+        const conditions = [...(isPending ? [] : [`d.state = '${state}'`]), ...this.#conditions];
+        const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
+        return `(select '${state}' as state, ${columns} from ${this.#sourceOf(isPending)} d ${where} ${end})`;
       })
       .join(' union all ');
   }
 
-  #sourceOf(state: DeliveryState): string {
-    if (this.#ofEvent === undefined) return 'deliveries';
-    const isPending = state === 'pending' ? `state = 'pending'` : `state <> 'pending'`;
-    return `(select * from deliveries where ${this.#ofEvent} and ${isPending} offset 0)`;
+  #sourceOf(isPending: boolean): string {
+    const table = isPending ? 'queue' : 'finished';
+    if (this.#eventId === undefined) return table;
+    const isSame = isPending ? 't.created_at = e.created_at and t.number = e.number' : 't.number = e.number';
+    return `(select t.* from (select created_at, number from deliveries where event_id = ${this.#eventId} offset 0) e
+      cross join lateral (select * from ${table} t where ${isSame} offset 0) t)`;
   }
 
   #parameter(value: unknown): string {
@@ -97,11 +100,15 @@ function conditionsOf({ webhookId, changeType, status, from, to }: DeliveryFilte
 }
 
 /** The conditions of `matchesRedelivery`. */
-export function searchRedelivery(filter: DeliveryFilter, requestedAt: number): DeliverySearch {
-  return new DeliverySearch(filter, [
+export function searchRedelivery(
+  { states = deliveryStates, ...filter }: DeliveryFilter,
+  requestedAt: number,
+): DeliverySearch {
+  return new DeliverySearch({ ...filter, states: states.filter((state) => state !== 'pending') }, [
     {
       text: `not d.is_ping and d.redelivered_as is null and d.ended_at <= ?::bigint and d.created_at <= ?::bigint
-        and (d.redelivery_of is null or d.created_at < ?::bigint)`,
+        and (d.created_at < ?::bigint
+          or not exists (select from deliveries c where c.id = d.id and c.redelivery_of is not null))`,
       value: requestedAt,
     },
   ]);

@@ -1,0 +1,103 @@
+// Which webhooks have free deliveries of which priority, as far as this process knows.
+//
+// A claim reads the first free delivery of each known group, from the last known one on: PostgreSQL cannot remove
+// the index entries of claimed deliveries while a backup or a forgotten transaction may still read them, and a claim
+// from the start of the index would read all of these again. The process adds the groups of deliveries that it adds
+// itself. It learns of others by reading all groups from the start, twice a second at most, and rarely if that
+// takes long.
+import { type Client, query } from '../../../store/postgres/database.ts';
+import { type Delivery, priorityOf, waitingSince } from '../delivery.ts';
+
+/** A webhook and a priority that have free deliveries. The first of them waits since `since`. */
+export type FreeGroup = { readonly webhookId: string; readonly priority: number; readonly since: number };
+
+type Row = { readonly webhook_id: string; readonly priority: number; readonly since: number };
+
+const readAllEveryMs = 500;
+/** Reading all groups takes at most this share of the time, unless it is short. */
+const maxShare = 1 / 50;
+const longMs = 10;
+
+/**
+ * The first free delivery of each group. Jumps from one group to the next in the index instead of reading every
+ * delivery.
+ */
+const selectAll = `with recursive w as (
+    (select q.webhook_id, q.priority, q.since from queue q where q.claimed_by is null
+     order by q.webhook_id, q.priority, q.since limit 1)
+    union all
+    select n.* from w cross join lateral (
+      select q.webhook_id, q.priority, q.since from queue q
+      where q.claimed_by is null and (q.webhook_id, q.priority) > (w.webhook_id, w.priority)
+      order by q.webhook_id, q.priority, q.since limit 1) n)
+  select webhook_id, priority, since from w`;
+
+/** The first free delivery of each given group, from `since` on. */
+const selectKnown = `select g.webhook_id, g.priority, n.since
+  from unnest($1::text[], $2::smallint[], $3::bigint[]) g(webhook_id, priority, since) cross join lateral (
+    select q.since from queue q
+    where q.claimed_by is null and q.webhook_id = g.webhook_id and q.priority = g.priority and q.since >= g.since
+    order by q.since limit 1) n`;
+
+export class FreeGroups {
+  #groups = new Map<string, FreeGroup>();
+  /** By the clock of the machine, because it limits what reading costs. */
+  #readAllAt = 0;
+  #earliestAt = 0;
+
+  add(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      if (delivery.state !== 'pending') continue;
+      const { webhookId } = delivery;
+      this.#merge({ webhookId, priority: priorityOf(delivery), since: waitingSince(delivery) });
+    }
+  }
+
+  /** The next `read` reads all groups, unless the last one took long. */
+  expire(): void {
+    this.#readAllAt = this.#earliestAt;
+  }
+
+  async read(client: Client): Promise<readonly FreeGroup[]> {
+    const known = [...this.#groups.values()];
+    // What is added meanwhile may not be part of the result.
+    this.#groups = new Map();
+    try {
+      const rows = await this.#select(client, known);
+      const groups = rows.map(({ webhook_id: webhookId, priority, since }) => ({
+        webhookId,
+        priority,
+        since,
+      }));
+      for (const group of groups) this.#merge(group);
+      return groups;
+    } catch (error) {
+      for (const group of known) this.#merge(group);
+      throw error;
+    }
+  }
+
+  async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly Row[]> {
+    const started = performance.now();
+    if (known.length > 0 && started < this.#readAllAt) {
+      const { rows } = await query<Row>(client, selectKnown, [
+        known.map(({ webhookId }) => webhookId),
+        known.map(({ priority }) => priority),
+        known.map(({ since }) => since),
+      ]);
+      return rows;
+    }
+    const { rows } = await query<Row>(client, selectAll);
+    const ended = performance.now();
+    const tookMs = ended - started;
+    this.#earliestAt = tookMs > longMs ? ended + tookMs / maxShare : ended;
+    this.#readAllAt = Math.max(ended + readAllEveryMs, this.#earliestAt);
+    return rows;
+  }
+
+  #merge(group: FreeGroup): void {
+    const key = `${group.priority} ${group.webhookId}`;
+    const known = this.#groups.get(key);
+    if (!known || group.since < known.since) this.#groups.set(key, group);
+  }
+}

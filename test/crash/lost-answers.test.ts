@@ -113,9 +113,8 @@ it('a delivery is attempted although the answer to its claim was lost', async ()
   const receiver = await startReceiver({
     respond: () => {
       if (cut) return '204';
-      // The next statement with the id of the webhook is the claim of the retry: the record of an attempt does not
-      // contain it.
-      cut = proxy.loseNextCommit(id);
+      // The next statement with the webhook and its receiver is the claim of the retry.
+      cut = proxy.loseNextCommit(id, `127.0.0.1:${new URL(receiver.url).port}`);
       return '500';
     },
   });

@@ -14,7 +14,7 @@ type Connection = { readonly client: Socket; readonly database: Socket };
 export type Proxy = Awaited<ReturnType<typeof startProxy>>;
 
 export async function startProxy(databaseUrl: string) {
-  const { hostname, port } = new URL(databaseUrl);
+  let target = new URL(databaseUrl);
   const connections = new Set<Connection>();
   let isHanging = false;
   let isChange: (sent: Buffer) => boolean = () => false;
@@ -22,7 +22,7 @@ export async function startProxy(databaseUrl: string) {
   let onTransaction: () => void = () => undefined;
 
   const server = createServer((client) => {
-    const database = connect(Number(port), hostname);
+    const database = connect(Number(target.port), target.hostname);
     const connection = { client, database };
     let dropsAnswer = false;
     client.on('data', (sent: Buffer) => {
@@ -73,16 +73,21 @@ export async function startProxy(databaseUrl: string) {
     url: url.href,
     /** Closes all connections at once. */
     cut,
+    /** Connects to another server from now on, as after a failover. */
+    switchTo(otherUrl: string): void {
+      target = new URL(otherUrl);
+      cut();
+    },
     /** The ports of its connections to PostgreSQL. */
     ports: () => [...connections].map(({ database }) => database.localPort ?? 0),
     /**
-     * Drops the connection instead of the answer to the next commit of a change that contains the text; resolves
+     * Drops the connection instead of the answer to the next commit of a change that contains all the texts; resolves
      * when that has happened.
      */
-    loseNextCommit: (text: string) =>
+    loseNextCommit: (...texts: readonly string[]) =>
       new Promise<void>((resolve) => {
         onDropped = resolve;
-        isChange = (sent) => sent.includes(text);
+        isChange = (sent) => texts.every((text) => sent.includes(text));
       }),
     /** Calls `act` when a transaction has begun, before its client reads the answer; resolves after that. */
     atNextTransaction: (act: () => void) =>

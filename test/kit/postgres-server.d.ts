@@ -2,6 +2,7 @@ export type PostgresServer = {
   readonly url: string;
   readonly start: () => Promise<void>;
   readonly kill: () => Promise<void>;
+  readonly replicate: () => Promise<PostgresServer>;
   readonly stop: () => Promise<void>;
 };
 

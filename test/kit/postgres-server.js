@@ -2,12 +2,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { chown, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { chown, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import pg from 'pg';
 
 const run = promisify(execFile);
 const env = { PATH: process.env.PATH, LC_ALL: 'C' };
@@ -63,6 +64,11 @@ export async function createPostgresServer(directory, settings = []) {
   const prepared = await prepare(directory);
   const data = join(directory, randomUUID());
   await run('cp', ['-R', join(prepared, 'data'), data], user);
+  return startOn(data, { directory, prepared, settings });
+}
+
+/** Starts a server on its data. */
+async function startOn(data, { directory, prepared, settings }) {
   // A killed server must leave neither sockets nor named shared memory behind.
   const isolation = [
     'listen_addresses=127.0.0.1',
@@ -84,7 +90,7 @@ export async function createPostgresServer(directory, settings = []) {
       let log = '';
       started.stderr.on('data', (chunk) => {
         log = (log + chunk.toString()).slice(-10_000);
-        if (log.includes('database system is ready to accept connections')) resolve();
+        if (/ready to accept (read-only )?connections/.test(log)) resolve();
       });
       started.once('error', reject);
       void ended.then(() => reject(new Error(log)));
@@ -113,6 +119,23 @@ export async function createPostgresServer(directory, settings = []) {
       while (killChildrenOf(parent.pid)) await setTimeout(1);
       parent.kill('SIGKILL');
       await ended;
+    },
+    /** Starts a replica that streams the changes of this server. */
+    async replicate() {
+      const copy = join(directory, randomUUID());
+      const client = new pg.Client(`postgres://postgres@127.0.0.1:${port}/postgres`);
+      await client.connect();
+      await client.query(`select pg_backup_start('replica', true)`);
+      await run('cp', ['-R', data, copy], user);
+      const { rows } = await client.query('select labelfile from pg_backup_stop(false)');
+      await client.end();
+      const write = (name, text) => writeFile(join(copy, name), text, { flag: 'a' });
+      await rm(join(copy, 'postmaster.pid'), { force: true });
+      await write('backup_label', rows[0].labelfile);
+      await write('standby.signal', '');
+      await write('postgresql.auto.conf', `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres'\n`);
+      if (user.uid) await run('chown', ['-R', `${user.uid}:${user.gid}`, copy]);
+      return startOn(copy, { directory, prepared, settings });
     },
     /** Stops the server and deletes its data. */
     async stop() {

@@ -54,6 +54,7 @@ export async function openStore({
     secretKey,
     previousSecretKey: config.secretKeyPrevious,
     retention,
+    maxConnections: config.storeConnections,
     patienceMs: config.storePatienceMs,
     logger,
     leaseMs,

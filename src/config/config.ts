@@ -62,6 +62,7 @@ export function readConfig(
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
     errorStatus200: value.ERROR_STATUS === '200',
     storeUrl: value.STORE_URL,
+    storeConnections: value.STORE_CONNECTIONS,
     storePatienceMs: value.STORE_PATIENCE_SECONDS * 1000,
     secretKey: value.SECRET_KEY,
     secretKeyPrevious: value.SECRET_KEY_PREVIOUS,

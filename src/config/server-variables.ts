@@ -126,6 +126,11 @@ export const database = {
         'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
         'Default: the state is in memory and is lost when the process ends.',
     ),
+  STORE_CONNECTIONS: integerText(2, 100)
+    .default(10)
+    .describe(
+      'How many connections to the database a process opens for queries, at most. It opens one more that listens for changes.',
+    ),
   STORE_PATIENCE_SECONDS: integerText(0, 3600)
     .default(30)
     .describe('How long the start waits for a database that is unavailable or too slow. It logs each try.'),

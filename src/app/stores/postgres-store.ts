@@ -77,6 +77,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const open = async () => {
     const database = createDatabase(options);
     try {
+      await database.requireSessions();
       await migrate(database, options.migrations);
       return await openMigrated(database, options);
     } catch (error) {

@@ -65,6 +65,9 @@ export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: obj
 const programProblem =
   'a newer version of the program has changed the database, so this version must not write to it';
 
+const pooledProblem =
+  'STORE_URL leads to a connection pooler in transaction mode. Use its session mode, or connect to PostgreSQL itself.';
+
 /**
  * The database, and whether it can be used. After a query has failed because the database is unavailable, every
  * call is rejected at once until `probe` succeeds: without this, each call would wait for the connection timeout.
@@ -156,14 +159,37 @@ export class Database {
   }
 
   /** Runs the work on a connection of its own without time limits. */
-  async usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    return this.#connectAlone(async (client) => {
+      await client.query([...settings, ...noTimeouts].join('; '));
+      return work(client);
+    });
+  }
+
+  /**
+   * Throws if a pooler gives the statements of one connection to several sessions of the server: prepared statements
+   * and settings belong to a session.
+   */
+  async requireSessions(): Promise<void> {
+    const found = await this.#connectAlone((one) =>
+      this.#connectAlone(async (other) => {
+        await one.query(`set steward.session = 'mine'`);
+        const { rows } = await other.query<{ found: string | null }>(
+          `select current_setting('steward.session', true) as found`,
+        );
+        return rows[0]?.found ?? '';
+      }),
+    );
+    if (found !== '') throw new Error(pooledProblem);
+  }
+
+  #connectAlone<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const { connectionTimeoutMillis } = limits;
     const client = new pg.Client({ ...this.#connection, connectionTimeoutMillis });
     client.on('error', () => undefined);
     return this.#reporting(async () => {
       try {
         await client.connect();
-        await client.query([...settings, ...noTimeouts].join('; '));
         return await work(client);
       } finally {
         void client.end().catch(() => undefined);

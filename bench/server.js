@@ -51,10 +51,6 @@ export class Server {
     this.#pool = new Pool(address, { connections: 64, pipelining: 1 });
   }
 
-  get pid() {
-    return this.#child.pid;
-  }
-
   /** Sends a form, or no body, with the token of `signIn`. */
   ask(method, path, form) {
     const authorization = this.#token && { authorization: `Bearer ${this.#token}` };

@@ -82,6 +82,7 @@ async function openAt(url: string, options: Options = {}): Promise<Store> {
 }
 
 export type TestDatabase = {
+  readonly url: string;
   readonly open: (options?: Options) => Promise<Store>;
   /** Queries the database directly, without a store. */
   readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
@@ -103,7 +104,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     }
   }
 
-  return { open: (options) => openAt(url, options), ask };
+  return { url, open: (options) => openAt(url, options), ask };
 }
 
 /** Closes the store after the test unless the test has closed it. */

@@ -71,6 +71,7 @@ export class Follower {
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {
       await removeOld(stopping);
+      await deliveries.deleteOrphans();
       await this.#removeRows();
     });
   }

@@ -162,5 +162,6 @@ export class Emptier {
 }
 
 async function runAll(batches: AsyncGenerator<void>): Promise<void> {
-  for await (const _batch of batches);
+  let isDone = false;
+  while (!isDone) isDone = (await batches.next()).done === true;
 }

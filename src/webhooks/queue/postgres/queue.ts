@@ -217,10 +217,14 @@ export class PostgresDeliveries implements DeliveryQueue {
     this.notify();
   }
 
-  /** Removes finished deliveries beyond the retention, and those of deleted webhooks. */
-  async removeOld(): Promise<void> {
-    await this.#trimmer.trimAll();
-    await this.#emptier.deleteOrphans();
+  /** Removes finished deliveries beyond the retention. */
+  removeOld(): Promise<void> {
+    return this.#trimmer.trimAll();
+  }
+
+  /** Deletes what a process has left that was killed while it deleted a webhook. */
+  deleteOrphans(): Promise<void> {
+    return this.#emptier.deleteOrphans();
   }
 
   during<T>(transaction: () => Promise<T>): Promise<T> {

@@ -1,0 +1,203 @@
+// Tests the PostgreSQL store where a database is rougher than the default: its settings, few connections, a crash that
+// undoes claims, clocks that differ, and webhooks with many deliveries.
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { type Client, Database } from '../../src/store/postgres/database.ts';
+import type { Store } from '../../src/store/store.ts';
+import { Emptier } from '../../src/webhooks/queue/postgres/emptying.ts';
+import { createTestDatabase, openTwice } from './backends.ts';
+import { row, rows } from './definitions.ts';
+import {
+  attempted,
+  claim,
+  claimAll,
+  deleteAll,
+  delivery,
+  discard,
+  end,
+  ended,
+  list,
+  publish,
+  retry,
+} from './deliveries.ts';
+
+function openDatabase(url: string): Database {
+  const { now, sleep } = realRuntime;
+  const database = new Database({
+    url,
+    maxConnections: 2,
+    knownSchema: 1,
+    logger: undefined,
+    now,
+    sleep,
+  });
+  onTestFinished(() => database.close());
+  return database;
+}
+
+const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
+
+describe('a database with other defaults', () => {
+  const shown = async (client: Client) => {
+    const { rows: found } = await client.query<{ name: string; setting: string }>(
+      `select name, setting from pg_settings where name in ('default_transaction_isolation', 'synchronous_commit',
+         'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`,
+    );
+    return Object.fromEntries(found.map(({ name, setting }) => [name, setting]));
+  };
+
+  it('has no effect on the isolation, the durability and the timeouts of a connection', async () => {
+    const { url: plain } = await createTestDatabase();
+    const url = new URL(plain);
+    const options = [
+      'default_transaction_isolation=serializable',
+      'synchronous_commit=off',
+      'statement_timeout=200',
+      'lock_timeout=100',
+      'idle_in_transaction_session_timeout=50',
+    ].map((setting) => `-c ${setting}`);
+    url.searchParams.set('options', options.join(' '));
+    const database = openDatabase(url.href);
+    const common = { default_transaction_isolation: 'read committed', synchronous_commit: 'on' };
+    expect(await database.use(shown)).toEqual({
+      ...common,
+      statement_timeout: '5000',
+      lock_timeout: '3000',
+      idle_in_transaction_session_timeout: '1000',
+    });
+    // A migration of a large table takes long.
+    expect(await database.usePatiently(shown)).toEqual({
+      ...common,
+      statement_timeout: '0',
+      lock_timeout: '0',
+      idle_in_transaction_session_timeout: '0',
+    });
+  });
+});
+
+describe('a database with few connections', () => {
+  /** The user may have five connections, one of them for the connection that listens. */
+  async function openLimited(): Promise<Store> {
+    const database = await createTestDatabase();
+    const role = `limited_${randomUUID().replaceAll('-', '')}`;
+    await database.ask(`create role ${role} login connection limit 5`);
+    const [schema] = await database.ask('select current_schema() as name');
+    await database.ask(`grant all on schema ${String(schema?.name)} to ${role}`);
+    const url = new URL(database.url);
+    url.username = role;
+    onTestFinished(async () => {
+      await database.ask(`drop owned by ${role} cascade`);
+      await database.ask(`drop role ${role}`);
+    });
+    return database.open({ url: url.href });
+  }
+
+  it('serves a process that wants more of them', async () => {
+    const store = await openLimited();
+    const writes = numbered('row', 40).map((key) =>
+      store.update((transaction) => transaction.put(rows, row(key, 1))),
+    );
+    const reads = numbered('a', 80).map((id) => store.deliveries.find(id));
+    const events = numbered('b', 40).map((id) => publish(store, delivery(id, 1)));
+    await Promise.all([...writes, ...reads, ...events]);
+    expect(store.problems()).toEqual([]);
+    expect(await list(store, 'b')).toHaveLength(40);
+  });
+});
+
+describe('a claim that a crash of the database has undone', () => {
+  const undo = `update queue set claimed_by = null, claim = null`;
+
+  it('does not repeat an attempt whose result is known', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await publish(store, delivery('a1', 1), delivery('b1', 1));
+    await claim(store, 1);
+    await database.ask(undo);
+    expect(await end(store, 'a1', 3)).toBeDefined();
+    expect(await retry(store, 'b1', 4)).toBeDefined();
+    expect(await store.deliveries.find('a1')).toEqual(ended(delivery('a1', 1), 3));
+    expect(await store.deliveries.find('b1')).toEqual(attempted(delivery('b1', 1), 4));
+    expect((await claim(store, 1_000)).ids).toEqual(['b1']);
+  });
+
+  it('stores the result of one attempt, if another process has attempted the delivery since', async () => {
+    const database = await createTestDatabase();
+    const [one, other] = [await database.open(), await database.open()];
+    await publish(one, delivery('a1', 1));
+    await claim(one, 1);
+    await database.ask(undo);
+    expect((await claim(other, 1)).ids).toEqual(['a1']);
+    expect(await retry(other, 'a1', 5)).toBeDefined();
+    expect(await end(one, 'a1', 6)).toBeUndefined();
+    expect(await one.deliveries.find('a1')).toEqual(attempted(delivery('a1', 1), 5));
+  });
+});
+
+describe.each([30_000, 3_600_000])('a process whose clock is %d ms ahead, and which has died', (aheadMs) => {
+  const now = 1_800_000_000_000;
+
+  it('delays no first attempt and no ping', async () => {
+    const [ahead, other] = await openTwice();
+    await publish(ahead, delivery('a1', now + aheadMs), delivery('a2', now + aheadMs, { isPing: true }));
+    await ahead.close();
+    expect((await claimAll(other, now)).ids.sort()).toEqual(['a1', 'a2']);
+  });
+
+  it('delays no retry', async () => {
+    const [ahead, other] = await openTwice();
+    await publish(ahead, delivery('a1', now));
+    await claim(ahead, now + aheadMs);
+    await retry(ahead, 'a1', now + aheadMs);
+    await ahead.close();
+    expect((await claimAll(other, now)).ids).toEqual(['a1']);
+  });
+});
+
+describe('a webhook with many deliveries', () => {
+  const many = 2_500;
+  const publishMany = (store: Store) => publish(store, ...numbered('a', many).map((id) => delivery(id, 1)));
+
+  it('is emptied in batches, and the result counts all of them', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await publishMany(store);
+    expect(await discard(store, 'a', 5)).toBe(many);
+    // The update itself changes none of the deliveries: each batch commits by itself.
+    const discarded = await database.ask('select distinct xmin::text from finished');
+    expect(discarded.length).toBeGreaterThanOrEqual(3);
+    expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
+    expect((await store.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
+    expect(await deleteAll(store, 'a')).toBe(0);
+    expect(await database.ask('select from deliveries')).toEqual([]);
+  });
+
+  it('keeps the newest discarded deliveries', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open({
+      retention: { deliveries: { history: 10, recoverable: 10 }, jobs: 10 },
+    });
+    await publish(store, ...numbered('a', 1_200).map((id, n) => delivery(id, n)));
+    expect(await discard(store, 'a', 5_000)).toBe(1_200);
+    expect(await list(store, 'a')).toEqual(numbered('a', 1_200).slice(-10).reverse());
+    expect(store.deliveries.evicted()).toBe(1_190);
+  });
+
+  it('leaves no finished delivery if the process that deletes it is killed', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await publish(store, delivery('a1', 1));
+    await claim(store, 1);
+    await end(store, 'a1', 2);
+    // The webhook of the delivery does not exist.
+    const emptier = new Emptier({
+      database: openDatabase(database.url),
+      keep: 0,
+      onEmptied: () => undefined,
+    });
+    await emptier.deleteOrphans();
+    expect(await database.ask('select from finished')).toEqual([]);
+    expect(await database.ask('select from deliveries')).toEqual([]);
+  });
+});

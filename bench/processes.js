@@ -18,16 +18,17 @@ export function readProcess(pid) {
 
 export function childrenOf(pid) {
   const pids = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
-  return pids.filter((child) => {
-    try {
-      return readProcess(child).parent === pid;
-    } catch {
-      // It has ended meanwhile.
-      return false;
-    }
-  });
+  return pids.filter((child) => readIfAlive(child)?.parent === pid);
 }
 
 export function processorMs(pids) {
-  return pids.reduce((sum, pid) => sum + readProcess(pid).ownMs, 0);
+  return pids.reduce((sum, pid) => sum + (readIfAlive(pid)?.ownMs ?? 0), 0);
+}
+
+function readIfAlive(pid) {
+  try {
+    return readProcess(pid);
+  } catch {
+    return undefined;
+  }
 }

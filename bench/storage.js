@@ -10,6 +10,7 @@ import { measureFaults } from './storage/faults.js';
 import { measureFind } from './storage/find.js';
 import { measurePublish } from './storage/publish.js';
 import { measureReads } from './storage/reads.js';
+import { measureEmptying, measureSize, measureSnapshot } from './storage/rough.js';
 import { measureStart } from './storage/start.js';
 import { measureSweeps } from './storage/sweeps.js';
 
@@ -22,6 +23,9 @@ const parts = {
   sweeps: measureSweeps,
   reads: measureReads,
   find: measureFind,
+  snapshot: measureSnapshot,
+  emptying: measureEmptying,
+  size: measureSize,
 };
 
 const { values: given, positionals } = parseArgs({

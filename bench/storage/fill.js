@@ -72,6 +72,18 @@ export async function fillDeliveries(client, webhookIds, count, at) {
   await insertFilled(client);
 }
 
+/** Pending deliveries of one webhook, which are due. */
+export async function fillPendingDeliveries(client, webhookId, count, at) {
+  await client.query(
+    `create temp table filled as
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, $2::text as webhook_id, 'event-' || n as event_id,
+       'ServiceUpdated' as type, $3::bigint as at, 'pending' as state, 0 as status
+     from generate_series(1, $1::bigint) n`,
+    [count, webhookId, at],
+  );
+  await insertFilled(client, null);
+}
+
 /**
  * Deliveries in all states, of twenty types and one rare one, created between `from` and `to`. One of a thousand
  * has the rare status 418, and those are of the rare type. Another process has claimed the pending ones.
@@ -96,7 +108,7 @@ export async function fillVariedDeliveries(client, webhookIds, count, { from, to
   await insertFilled(client);
 }
 
-async function insertFilled(client) {
+async function insertFilled(client, claimedBy = 'bench') {
   const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
   await client.query(
     `insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, data, is_ping, created_at)
@@ -105,9 +117,9 @@ async function insertFilled(client) {
   );
   await client.query(
     `insert into queue (created_at, number, id, webhook_id, event_type, bytes, priority, since, status, claimed_by, claim)
-     select at, number, id, webhook_id, type, octet_length($1), 2, at, status, 'bench', nextval('claim_numbers')
+     select at, number, id, webhook_id, type, octet_length($1), 2, at, status, $2::text, case when $2::text <> '' then nextval('claim_numbers') end
      from filled where state = 'pending'`,
-    [data],
+    [data, claimedBy],
   );
   await client.query(
     `insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)

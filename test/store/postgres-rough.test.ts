@@ -192,6 +192,7 @@ describe('a webhook with many deliveries', () => {
     await end(store, 'a1', 2);
     // The webhook of the delivery does not exist.
     const emptier = new Emptier({
+      sleep: realRuntime.sleep,
       database: openDatabase(database.url),
       keep: 0,
       onEmptied: () => undefined,

@@ -28,6 +28,7 @@ const settings = [
   'set synchronous_commit = on',
   'set jit = off',
   'set enable_seqscan = off',
+  'set enable_bitmapscan = off',
   'set enable_sort = off',
   'set plan_cache_mode = force_generic_plan',
 ];

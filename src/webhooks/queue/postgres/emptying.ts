@@ -21,20 +21,26 @@ export type Emptying = {
 /** What has become of pending deliveries. */
 export type Emptied = { readonly count: number; readonly bytes: number; readonly evicted: number };
 
-const batch = 1_000;
+const batch = 500;
 
 /** After this time, the rest is done in the background and the update returns. */
-const waitMs = 2_000;
+const waitMs = 1_000;
 
 const isFree = 'q.claimed_by is null and q.webhook_id = $1 and q.number <= $2';
 
-/** A deactivation does not discard pings. */
-const countFree = `select count(*) as all, count(*) filter (where q.priority <> 0) as discarded from queue q where ${isFree}`;
+const isDiscarded = `${isFree} and q.priority <> 0`;
+
+const countDiscarded = `select count(*) from queue q where ${isDiscarded}`;
+
+const selectClaimed = `select q.ctid from processes p join queue q on q.claimed_by = p.id
+  where q.claimed_by is not null and q.webhook_id = $1 and q.number <= $2`;
+
+const countDeleted = `select (select count(*) from queue q where ${isFree}) + (select count(*) from (${selectClaimed}) c) as count`;
 
 /** Ends the oldest free deliveries except pings. The first of them, `$4` in number, are deleted, the others discarded. */
 const discardStatement = `with gone as (
     delete from queue q where q.ctid = any(array(
-      select q.ctid from queue q where ${isFree} and q.priority <> 0 order by q.priority, q.since, q.number limit ${batch}))
+      select q.ctid from queue q where ${isDiscarded} order by q.priority, q.since, q.number limit ${batch}))
       and q.claimed_by is null returning q.*),
   ranked as materialized (
     select *, row_number() over (order by priority, since, number) <= $4::bigint as is_evicted from gone),
@@ -48,10 +54,7 @@ const discardStatement = `with gone as (
 /** Deletes pending deliveries, free ones and those that a process has claimed. */
 const deletePending = `with gone as (
     delete from queue q where q.ctid = any(array(
-      (select q.ctid from queue q where ${isFree} limit ${batch})
-      union all
-      (select c.ctid from processes p join queue c on c.claimed_by = p.id
-       where c.claimed_by is not null and c.webhook_id = $1 and c.number <= $2 limit ${batch}))) returning q.id, q.bytes),
+      (select q.ctid from queue q where ${isFree} limit ${batch}) union all (${selectClaimed} limit ${batch}))) returning q.id, q.bytes),
   content as (delete from deliveries d where d.id = any(array(select id from gone)))
   select count(*), coalesce(sum(bytes), 0)::bigint as bytes, 0 as evicted from gone`;
 
@@ -74,6 +77,7 @@ type EmptierOptions = {
   readonly database: Database;
   /** How many discarded deliveries a webhook keeps. */
   readonly keep: number;
+  readonly sleep: (ms: number) => Promise<void>;
   readonly onEmptied: (webhookId: string, emptied: Emptied) => void;
 };
 
@@ -84,15 +88,18 @@ export class Emptier {
     this.#options = options;
   }
 
-  /** Resolves when all is done, or after two seconds. The count then includes what is left. */
-  async empty(emptying: Emptying): Promise<void> {
-    const { webhookId, upTo, discardedAt, count } = emptying;
+  /** Counts the deliveries, and resolves when all is done, or after a second. */
+  async empty({ webhookId, upTo, discardedAt, count }: Emptying): Promise<void> {
+    const isDeleted = discardedAt === undefined;
+    const statement = isDeleted ? countDeleted : countDiscarded;
+    const [counted] = await this.#options.database.ask<{ count: number }>(statement, [webhookId, upTo]);
+    count.value = counted?.count ?? 0;
     const lateAt = performance.now() + waitMs;
-    const batches = discardedAt === undefined ? this.#delete(emptying) : this.#discard(emptying);
+    const batches = isDeleted
+      ? this.#delete(webhookId, upTo)
+      : this.#discard(webhookId, upTo, { at: discardedAt, count: count.value });
     while ((await batches.next()).done !== true) {
       if (performance.now() < lateAt) continue;
-      const left = await this.#countFree(webhookId, upTo);
-      count.value += discardedAt === undefined ? left.all : left.discarded;
       void this.#finish(batches);
       return;
     }
@@ -101,41 +108,55 @@ export class Emptier {
   /** Deletes the finished deliveries of webhooks that do not exist. */
   async deleteOrphans(): Promise<void> {
     const rows = await this.#options.database.ask<{ webhook_id: string }>(selectOrphaned);
-    for (const row of rows) await runAll(this.#deleteFinished(row.webhook_id, Number.MAX_SAFE_INTEGER));
+    for (const row of rows) await this.#finish(this.#deleteFinished(row.webhook_id, Number.MAX_SAFE_INTEGER));
   }
 
+  /** Pauses after each batch for as long as it took, so that other writes get the disk. */
   async #finish(batches: AsyncGenerator<void>): Promise<void> {
     try {
-      await runAll(batches);
+      for (let isDone = false; !isDone;) {
+        const started = performance.now();
+        isDone = (await batches.next()).done === true;
+        await this.#options.sleep(performance.now() - started);
+      }
     } catch {
       // The database is unavailable, or the store is closed: what is left is ended when it is claimed.
     }
   }
 
-  async *#discard({ webhookId, upTo, discardedAt, count }: Emptying): AsyncGenerator<void> {
-    const { database, keep } = this.#options;
+  async *#discard(
+    webhookId: string,
+    upTo: number,
+    { at, count }: { readonly at: number; readonly count: number },
+  ): AsyncGenerator<void> {
     // Retention would remove these. It is faster to delete them at once.
-    let surplus = (await this.#countFree(webhookId, upTo)).discarded - keep;
-    for (let last = batch; last === batch;) {
-      const values = [webhookId, upTo, discardedAt, Math.max(0, surplus)];
-      const [emptied] = await database.write<Emptied>(discardStatement, values);
-      last = this.#note(webhookId, emptied, count);
+    let surplus = count - this.#options.keep;
+    // A batch may be smaller than the others, because a worker has claimed some of its deliveries meanwhile.
+    for (let last = batch; last > 0;) {
+      const values = [webhookId, upTo, at, Math.max(0, surplus)];
+      last = await this.#run(webhookId, discardStatement, values);
       surplus -= last;
       yield;
     }
   }
 
-  async *#delete({ webhookId, upTo, count }: Emptying): AsyncGenerator<void> {
-    for (let last = batch; last >= batch;) {
-      const [emptied] = await this.#options.database.write<Emptied>(deletePending, [webhookId, upTo]);
-      last = this.#note(webhookId, emptied, count);
+  async *#delete(webhookId: string, upTo: number): AsyncGenerator<void> {
+    for (let last = batch; last > 0;) {
+      last = await this.#run(webhookId, deletePending, [webhookId, upTo]);
       yield;
     }
     yield* this.#deleteFinished(webhookId, upTo);
   }
 
+  async #run(webhookId: string, statement: string, values: readonly unknown[]): Promise<number> {
+    const [emptied] = await this.#options.database.write<Emptied>(statement, values);
+    if (!emptied) return 0;
+    this.#options.onEmptied(webhookId, emptied);
+    return emptied.count;
+  }
+
   async *#deleteFinished(webhookId: string, upTo: number): AsyncGenerator<void> {
-    for (let last = batch; last === batch;) {
+    for (let last = batch; last > 0;) {
       const [deleted] = await this.#options.database.write<{ count: number }>(deleteFinished, [
         webhookId,
         upTo,
@@ -144,24 +165,4 @@ export class Emptier {
       yield;
     }
   }
-
-  async #countFree(webhookId: string, upTo: number): Promise<{ all: number; discarded: number }> {
-    const [free] = await this.#options.database.ask<{ all: number; discarded: number }>(countFree, [
-      webhookId,
-      upTo,
-    ]);
-    return free ?? { all: 0, discarded: 0 };
-  }
-
-  #note(webhookId: string, emptied: Emptied | undefined, count: Count): number {
-    if (!emptied) return 0;
-    count.value += emptied.count;
-    this.#options.onEmptied(webhookId, emptied);
-    return emptied.count;
-  }
-}
-
-async function runAll(batches: AsyncGenerator<void>): Promise<void> {
-  let isDone = false;
-  while (!isDone) isDone = (await batches.next()).done === true;
 }

@@ -56,6 +56,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     this.#emptier = new Emptier({
       database,
       keep: retention.recoverable,
+      sleep: (ms) => options.runtime.sleep(ms),
       onEmptied: (webhookId, { count, bytes, evicted }) => {
         this.#pending.add({ count: -count, bytes: -bytes });
         this.#trimmer.noteEvicted(evicted);

@@ -18,25 +18,37 @@ const batch = 1_000;
 const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
 
 /**
- * Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been
- * recovered.
+ * Deletes at most $5 deliveries that ended at `since` or later. The result is how many it has deleted of each group, and
+ * when the last of them ended.
  */
 const trimStatement = `with deleted as (
     delete from finished f where f.ctid = any(array(
-      select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[]) t(webhook_id, recoverable, keep) cross join lateral (
-        select f.ctid from finished f where f.webhook_id = t.webhook_id and ${recoverable} = t.recoverable
+      select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[], $4::bigint[]) t(webhook_id, recoverable, keep, since)
+      cross join lateral (
+        select f.ctid from finished f
+        where f.webhook_id = t.webhook_id and ${recoverable} = t.recoverable and f.ended_at >= t.since
         order by f.ended_at desc, f.number desc offset t.keep) r
-      limit $4)) returning f.id, ${recoverable} as recoverable),
+      limit $5)) returning f.id, f.webhook_id, f.ended_at, ${recoverable} as recoverable),
   content as (delete from deliveries d where d.id = any(array(select id from deleted)))
-  select count(*), count(*) filter (where recoverable) as evicted from deleted`;
+  select webhook_id, recoverable, count(*), max(ended_at) as last from deleted group by webhook_id, recoverable`;
 
-type Trimmed = { readonly count: number; readonly evicted: number };
+type Trimmed = {
+  readonly webhook_id: string;
+  readonly recoverable: boolean;
+  readonly count: number;
+  readonly last: number;
+};
 
 export class Trimmer {
   readonly #database: Database;
   readonly #retention: DeliveryRetention;
   /** Deliveries that finished since their group was trimmed last. */
   readonly #finished = new Map<string, { readonly group: RetentionGroup; count: number }>();
+  /**
+   * When the last delivery ended that was trimmed, by group. Those before it are deleted, but PostgreSQL cannot remove
+   * their index entries while a backup may still read them.
+   */
+  readonly #trimmedTo = new Map<string, number>();
   #evicted = 0;
 
   constructor(database: Database, retention: DeliveryRetention) {
@@ -63,11 +75,13 @@ export class Trimmer {
 
   /** Notes that deliveries of a webhook were redelivered. */
   noteRedelivered(webhookId: string, count: number): void {
+    // They ended earlier than others that are kept.
+    this.#trimmedTo.delete(keyOf(webhookId, false));
     this.#note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
   }
 
   #note(group: RetentionGroup, count: number): void {
-    const key = `${group.isRecoverable} ${group.webhookId}`;
+    const key = keyOf(group.webhookId, group.isRecoverable);
     const noted = this.#finished.get(key) ?? { group, count: 0 };
     noted.count += count;
     this.#finished.set(key, noted);
@@ -85,7 +99,9 @@ export class Trimmer {
     await this.#trim(({ group, count }) => count > Math.floor(group.keep / 5));
   }
 
+  /** Also finds deliveries that ended before others that were trimmed, for example by a clock that is behind. */
   async trimAll(): Promise<void> {
+    this.#trimmedTo.clear();
     await this.#trim(() => true);
   }
 
@@ -97,19 +113,35 @@ export class Trimmer {
     for (const [key] of chosen) this.#finished.delete(key);
     const groups = chosen.map(([, { group }]) => group);
     try {
-      for (let count = batch; count === batch;) {
-        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, [
-          groups.map(({ webhookId }) => webhookId),
-          groups.map((group) => group.isRecoverable),
-          groups.map(({ keep }) => keep),
-          batch,
-        ]);
-        this.#evicted += trimmed?.evicted ?? 0;
-        count = trimmed?.count ?? 0;
-      }
+      const lasts = new Map<string, number>();
+      for (let count = batch; count === batch;) count = await this.#deleteSome(groups, lasts);
+      for (const [key, last] of lasts) this.#trimmedTo.set(key, last);
     } catch (error) {
       // The deliveries that finish next are trimmed together with these.
       if (!isUnavailable(error) && !isAborted(error)) throw error;
     }
   }
+
+  /** Deletes a batch, the last that ended before others, and notes in `lasts` when the last of each group ended. */
+  async #deleteSome(groups: readonly RetentionGroup[], lasts: Map<string, number>): Promise<number> {
+    const trimmed = await this.#database.write<Trimmed>(trimStatement, [
+      groups.map(({ webhookId }) => webhookId),
+      groups.map((group) => group.isRecoverable),
+      groups.map(({ keep }) => keep),
+      groups.map((group) => this.#trimmedTo.get(keyOf(group.webhookId, group.isRecoverable)) ?? 0),
+      batch,
+    ]);
+    let deleted = 0;
+    for (const { webhook_id: id, recoverable: isRecoverableGroup, count, last } of trimmed) {
+      deleted += count;
+      if (isRecoverableGroup) this.#evicted += count;
+      const key = keyOf(id, isRecoverableGroup);
+      lasts.set(key, Math.max(last, lasts.get(key) ?? 0));
+    }
+    return deleted;
+  }
+}
+
+function keyOf(webhookId: string, isRecoverableGroup: boolean): string {
+  return `${isRecoverableGroup} ${webhookId}`;
 }

@@ -145,38 +145,44 @@ export async function measureEmptying({ databases, scale, entry, report }) {
   return rows;
 }
 
-const maxTableMb = 100;
+const maxGrowth = 1.2;
 
-/** The size of the tables of deliveries after a million of them. */
+/**
+ * The size of the tables of deliveries while a million of them pass. Autovacuum comes about once a minute, so they hold
+ * the deliveries of a minute or two, and must not grow beyond that.
+ */
 export async function measureSize({ databases, scale, entry, report }) {
   const count = Math.round(1_000_000 * scale);
   const receivers = await startReceivers(receiverCount);
   const queue = await startDelivering(databases, receivers, entry);
-  const sizes = () =>
+  const readSizes = () =>
     withClient(queue.databaseUrl, async (client) => {
       const { rows } = await client.query(
         `select relname as name, pg_table_size(oid) / 1e6 as heap, pg_indexes_size(oid) / 1e6 as indexes
          from pg_class where relname in ('deliveries', 'queue', 'finished')`,
       );
-      return rows;
+      return rows.map(({ name, heap, indexes }) => ({ name, heap: Number(heap), indexes: Number(indexes) }));
     });
-  for (let part = 1; part <= 5; part += 1) {
-    await queue.deliver((count * part) / 5);
-    const shown = (await sizes()).map(
-      ({ name, heap, indexes }) => `${name} ${Number(heap).toFixed(0)} + ${Number(indexes).toFixed(0)} MB`,
+  const totals = [];
+  for (let part = 1; part <= 10; part += 1) {
+    await queue.deliver((count * part) / 10);
+    const sizes = await readSizes();
+    totals.push(sizes.reduce((sum, { heap, indexes }) => sum + heap + indexes, 0));
+    const shown = sizes.map(
+      ({ name, heap, indexes }) => `${name} ${heap.toFixed(0)} + ${indexes.toFixed(0)} MB`,
     );
-    report(`after ${(count * part) / 5} deliveries: ${shown.join(', ')}`);
+    report(`after ${(count * part) / 10} deliveries: ${shown.join(', ')}`);
   }
-  const total = (await sizes()).reduce((sum, { heap, indexes }) => sum + Number(heap) + Number(indexes), 0);
   await queue.stop();
   receivers.stop();
   await databases.drop(queue.databaseUrl);
+  const [middle, last] = [Math.max(...totals.slice(0, 5)), totals.at(-1)];
   return [
     {
-      figure: `tables and indexes of deliveries after ${count} of them`,
-      required: `at most ${maxTableMb} MB`,
-      measured: `${total.toFixed(0)} MB`,
-      isMet: total <= maxTableMb,
+      figure: `tables and indexes after ${count} deliveries: ${last.toFixed(0)} MB to ${middle.toFixed(0)} MB in the first half`,
+      required: `at most ${maxGrowth}`,
+      measured: (last / middle).toFixed(2),
+      isMet: last <= maxGrowth * middle,
     },
   ];
 }

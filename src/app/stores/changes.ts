@@ -26,6 +26,8 @@ export type Changes = StateChanges & {
   endedTokens: Set<string>;
   /** The uploads that `writes` deletes. */
   deletedUploads: Set<string>;
+  /** Whether the update has a count, which the store may set after the commit. */
+  hasCount: boolean;
 };
 
 type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
@@ -42,6 +44,7 @@ export function createChanges(): Changes {
     endedUsers: new Map(),
     endedTokens: new Set(),
     deletedUploads: new Set(),
+    hasCount: false,
   };
 }
 
@@ -57,6 +60,7 @@ export function clear(changes: Changes): void {
   if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
   if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
+  changes.hasCount = false;
 }
 
 export function isEmpty({ tables, cells, writes }: Changes): boolean {
@@ -101,6 +105,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
   const record = (write: RecordedWrite) => void changes.writes.push(write);
   const recordCount = (write: (writes: TransactionWrites, count: Count) => Promise<void>): Count => {
     const count = { value: 0 };
+    changes.hasCount = true;
     record((writes) => write(writes, count));
     return count;
   };

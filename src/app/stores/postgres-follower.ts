@@ -68,10 +68,11 @@ export class Follower {
     tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.noteChanges();
     });
+    tasks.every('store count', pollEveryMs, () => deliveries.countPending());
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {
       await removeOld(stopping);
-      await deliveries.deleteOrphans();
+      await deliveries.deleteOrphans(stopping);
       await this.#removeRows();
     });
   }
@@ -79,12 +80,11 @@ export class Follower {
   async #poll(): Promise<void> {
     const { database, copy, replica, peers, deliveries, onPoll } = this.#options;
     await database.probe(async (client) => {
-      const [, havePeersChanged] = await Promise.all([
-        replica.follow(client),
-        peers.poll(client),
-        deliveries.poll(client),
-      ]);
+      const server = replica.server;
+      const [, havePeersChanged] = await Promise.all([replica.follow(client), peers.poll(client)]);
       onPoll();
+      if (replica.server !== server) deliveries.forgetServer();
+      deliveries.noteChanges();
       if (havePeersChanged) copy.notify();
     });
   }

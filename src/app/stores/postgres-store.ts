@@ -143,6 +143,9 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     runtime,
     pace,
     retention: retention.deliveries,
+    onError: (error) => {
+      if (!isUnavailable(error)) logger?.error({ err: error }, 'a webhook could not be emptied');
+    },
   });
   const writer = new Writer({
     database,
@@ -182,6 +185,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   await database.usePatiently((client) => replica.follow(client));
   await peers.keepAlive();
   await follower.poll();
+  await deliveries.countPending();
   await encrypt();
   follower.start();
 

@@ -60,8 +60,8 @@ export type Writes = TransactionWrites & {
 
 type Update = { readonly rule: (transaction: Transaction) => unknown; readonly needs: Needs };
 
-/** `followUp`: what the commit has left to do, without the lock. */
-type Result = { readonly value: unknown; readonly followUp?: Promise<void> };
+/** `followUp`: what the commit has left to do, without the lock. Only updates with a count wait for it. */
+type Result = { readonly value: unknown; readonly hasCount: boolean; readonly followUp?: Promise<void> };
 
 type StateRow = { readonly kind: string; readonly key: string; readonly value: string | null };
 
@@ -146,7 +146,9 @@ export class Writer {
     if (rows.length > 0) replica.applyOwn(changes, version);
     // The update has succeeded, whatever becomes of the rest.
     const followUp = writes.committed().catch(() => undefined);
-    return results.map((result) => (result instanceof Error ? result : { ...result, followUp }));
+    return results.map((result) =>
+      result instanceof Error || !result.hasCount ? result : { ...result, followUp },
+    );
   }
 
   #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
@@ -168,7 +170,7 @@ export class Writer {
         const value = rule(transaction);
         if (own.lostClaim !== undefined) throw new LostClaim(own.lostClaim);
         merge(changes, own);
-        return { value };
+        return { value, hasCount: own.hasCount };
       } catch (error) {
         return error as Error;
       } finally {

@@ -1,4 +1,5 @@
 // Connects to PostgreSQL: connection pool, timeouts, and the classification of errors.
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { ServiceError } from '../../lib/errors.ts';
 
@@ -20,8 +21,8 @@ const limits = {
  * The settings of every connection, whatever the defaults of the database are. They are no parameters of the
  * connection, because PgBouncer refuses those.
  *
- * Every statement finds its rows through an index in the order that it needs, and is planned once per connection. The
- * planner must not read a whole table, or sort, because a table was small or had no statistics at that moment.
+ * Nearly every statement finds its rows through an index in the order that it needs, and is planned once per connection.
+ * The planner must not read a whole table, or sort, because a table was small or had no statistics at that moment.
  */
 const settings = [
   `set default_transaction_isolation = 'read committed'`,
@@ -79,6 +80,8 @@ export class Database {
   #pool: pg.Pool;
   #failure: { readonly error: Error; readonly at: number } | undefined;
   #oldestWriter = 0;
+  /** How many connections each pool has. */
+  readonly #established = new WeakMap<pg.Pool, number>();
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
@@ -159,7 +162,7 @@ export class Database {
     return result;
   }
 
-  /** Runs the work on a connection of its own without time limits. */
+  /** Runs the work on a connection of its own, on which the server has no time limits. */
   usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#connectAlone(async (client) => {
       await client.query([...settings, ...noTimeouts].join('; '));
@@ -172,21 +175,24 @@ export class Database {
    * and settings belong to a session.
    */
   async requireSessions(): Promise<void> {
-    const found = await this.#connectAlone((one) =>
-      this.#connectAlone(async (other) => {
-        await one.query(`set steward.session = 'mine'`);
-        const { rows } = await other.query<{ found: string | null }>(
-          `select current_setting('steward.session', true) as found`,
-        );
-        return rows[0]?.found ?? '';
-      }),
+    const mark = randomUUID();
+    const found = await this.#connectAlone(
+      (one) =>
+        this.#connectAlone(async (other) => {
+          await one.query(`set steward.session = '${mark}'`);
+          const { rows } = await other.query<{ found: string | null }>(
+            `select current_setting('steward.session', true) as found`,
+          );
+          return rows[0]?.found ?? '';
+        }, limits),
+      limits,
     );
-    if (found !== '') throw new Error(pooledProblem);
+    if (found === mark) throw new Error(pooledProblem);
   }
 
-  #connectAlone<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  #connectAlone<T>(work: (client: Client) => Promise<T>, given: pg.ClientConfig = {}): Promise<T> {
     const { connectionTimeoutMillis } = limits;
-    const client = new pg.Client({ ...this.#connection, connectionTimeoutMillis });
+    const client = new pg.Client({ ...this.#connection, connectionTimeoutMillis, ...given });
     client.on('error', () => undefined);
     return this.#reporting(async () => {
       try {
@@ -239,7 +245,10 @@ export class Database {
     });
     // Without these listeners, a connection error would be an uncaught exception. The next query reports the error.
     pool.on('error', () => undefined);
+    const count = (by: number) => this.#established.set(pool, (this.#established.get(pool) ?? 0) + by);
+    pool.on('remove', () => count(-1));
     pool.on('connect', (client) => {
+      count(1);
       client.on('error', (error) => noteFailure(client, error));
       client.query([...settings, ...timeouts].join('; ')).catch(() => undefined);
     });
@@ -274,24 +283,27 @@ export class Database {
   }
 
   /**
-   * If the server refuses another connection, a process with connections goes on with those: it waits until one is
-   * free.
+   * If the server refuses another connection, a process with connections goes on with those: for a moment the pool
+   * opens no more, so that callers wait for one that is free.
    */
   async #connect(pool: pg.Pool): Promise<pg.PoolClient> {
-    const giveUpAt = performance.now() + limits.connectionTimeoutMillis;
-    for (;;) {
-      const isFull = pool.totalCount === this.#options.maxConnections && pool.idleCount === 0;
-      try {
-        return await pool.connect();
-      } catch (error) {
-        const hasOthers = pool.totalCount > 0;
-        if (isRefused(error) && hasOthers && performance.now() < giveUpAt) {
-          await this.#options.sleep(refusedPauseMs);
-          continue;
-        }
-        throw (isFull && isDown(error)) || (isRefused(error) && hasOthers) ? busy() : error;
-      }
+    const isFull = pool.totalCount === pool.options.max && pool.idleCount === 0;
+    try {
+      return await pool.connect();
+    } catch (error) {
+      const established = this.#established.get(pool) ?? 0;
+      if (!isRefused(error) || established === 0) throw isFull && isDown(error) ? busy() : error;
+      this.#limitPool(pool, established);
+      return pool.connect().catch((again: unknown) => {
+        throw isDown(again) ? busy() : again;
+      });
     }
+  }
+
+  #limitPool(pool: pg.Pool, max: number): void {
+    if (pool.options.max !== this.#options.maxConnections) return;
+    pool.options.max = max;
+    void this.#options.sleep(refusedPauseMs).then(() => (pool.options.max = this.#options.maxConnections));
   }
 
   async #reporting<T>(work: () => Promise<T>): Promise<T> {
@@ -322,8 +334,8 @@ function unreachable(): ServiceError {
   return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
 }
 
-/** How long a process waits before it tries again to get a connection. */
-const refusedPauseMs = 25;
+/** How long a process opens no connection after the server has refused one. */
+const refusedPauseMs = 1_000;
 
 const names = new Map<string, string>();
 

@@ -4,6 +4,7 @@
 // While the database is unavailable, no process can renew its lease. When a process renews its own lease after it
 // had expired, it ignores for the length of a lease that leases of other processes expired before that moment,
 // which gives those processes time to renew theirs.
+import { TimeShare } from '../../lib/time-share.ts';
 import { type Client, type Database, query, soonMs } from './database.ts';
 
 /** SQL: the length of a lease, which is the parameter $2. */
@@ -34,6 +35,7 @@ type PeersOptions = {
 export class Peers {
   readonly #options: PeersOptions;
   #alive = new Set<string>();
+  readonly #looking = new TimeShare();
 
   constructor(options: PeersOptions) {
     this.#options = options;
@@ -64,15 +66,20 @@ export class Peers {
         { withinMs: soonMs },
       );
       if (database.isOutdated) return false;
-      // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
-      // after the release.
       const { rows: dead } = await query<{ id: string }>(
         client,
-        `with dead as (delete from processes p where ${isDead} returning p.id)
-         select id from dead union ${holdings.selectGone}`,
+        `delete from processes p where ${isDead} returning p.id`,
         [this.#options.self, this.#options.leaseMs],
         { withinMs: soonMs },
       );
+      // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
+      // after the release.
+      if (this.#looking.isAllowed) {
+        const { rows: gone } = await this.#looking.run(() =>
+          query<{ id: string }>(client, holdings.selectGone),
+        );
+        dead.push(...gone);
+      }
       if (dead.length === 0) return false;
       const ids = dead.map(({ id }) => id);
       return holdings.release(client, ids);

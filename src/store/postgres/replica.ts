@@ -4,7 +4,7 @@
 // last. `seen` is the version that the copy shows. `follow` reads the rows with a higher version and applies all of
 // them together, so the copy always shows one consistent version. It loads everything if rows that were removed
 // since `seen` may have been pruned, or if the database server is another one than before: a replica that was promoted,
-// or a restored backup, may lack the last commits.
+// or a server that was started from a backup, may lack the last commits.
 import { notAudited } from '../../lib/audit-fields.ts';
 import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
@@ -33,7 +33,7 @@ type StateRow = { readonly kind: string; readonly key: string; readonly value: u
 export const cellKind = 'cell';
 
 /** SQL: identifies a run of the database server. A replica that takes over has another one. */
-const server = 'pg_postmaster_start_time()::text';
+const server = 'extract(epoch from pg_postmaster_start_time())::text';
 
 /** SQL condition: the server is not the one of the parameter. */
 export function isOtherServer(parameter: string): string {
@@ -71,6 +71,7 @@ export class Replica {
     const { rows: changed } = isReloaded
       ? await query<Clock & StateRow>(client, changedRows, [-1])
       : { rows };
+    if (isReloaded) this.#outdated.clear();
     // Without decoding all rows first, a row that cannot be read would leave the copy between two versions.
     const changes = this.#decode(changed);
     if (isReloaded) this.#options.copy.clear();

@@ -6,7 +6,8 @@
 //                                               └────── release ──→ free, unchanged
 //
 // A claim ends when the delivery is completed, released or deleted, or when the process is dead: then any process
-// may claim the delivery again. A call with a claim that has ended changes nothing and returns undefined.
+// may claim the delivery again. A call with a claim that has ended changes nothing and returns undefined, unless a
+// crash has undone the claim, or others have released it, and nobody has claimed the delivery since.
 //
 // A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts
 // are due at `createdAt`, retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a
@@ -73,7 +74,7 @@ export type DeliveryQueue = {
   oldestPendingAt: () => Promise<number | undefined>;
   /**
    * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and
-   * complete is included after about half a second.
+   * complete is included after about half a second, or later if there are very many.
    */
   pending: () => { readonly count: number; readonly bytes: number };
   /** The failure windows of all webhooks that have one, by webhook. */

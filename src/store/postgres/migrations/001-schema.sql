@@ -171,7 +171,7 @@ create table queue (
   primary key (created_at, number)
 );
 create index queue_free on queue (webhook_id, priority, since, number) where claimed_by is null;
-create index queue_claimed on queue (claimed_by, webhook_id) where claimed_by is not null;
+create index queue_claimed on queue (claimed_by, claim) where claimed_by is not null;
 create sequence claim_numbers;
 
 create table finished (

@@ -34,9 +34,22 @@ const maxSkewMs = 1_000;
 /** When another process was faster, this one looks again after this time. */
 const lookAgainMs = 20;
 
-const countOthers = `select q.webhook_id, count(*) from processes p cross join lateral (
-    select q.webhook_id from queue q where q.claimed_by = p.id and q.claimed_by is not null offset 0) q
-  where p.id <> $1 group by q.webhook_id`;
+/**
+ * The claims of other processes by webhook, from the first claim of each process at the last count on: PostgreSQL
+ * may have to keep the index entries of older ones.
+ */
+const countOthers = `select p.id as process, q.webhook_id, count(*), min(q.claim) as first
+  from processes p left join unnest($2::text[], $3::bigint[]) k(id, first) on k.id = p.id cross join lateral (
+    select q.webhook_id, q.claim from queue q
+    where q.claimed_by = p.id and q.claimed_by is not null and q.claim >= coalesce(k.first, 0) offset 0) q
+  where p.id <> $1 group by p.id, q.webhook_id`;
+
+type OtherClaims = {
+  readonly process: string;
+  readonly webhook_id: string;
+  readonly count: number;
+  readonly first: number;
+};
 
 /**
  * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `locked` checks again that a delivery is
@@ -69,6 +82,9 @@ type ClaimedRow = DeliveryRow & {
   readonly since: number;
   readonly number: number;
 };
+/** Identifies a claimed delivery in `queue`, and its claim. */
+type ClaimedKey = { readonly number: number; readonly claim: number };
+
 type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
 /** The due deliveries of a group: those that wait since a moment from `since` to `until`. */
 type Due = Candidate & FreeGroup & { readonly until: number };
@@ -96,9 +112,12 @@ export type ClaimsOptions = {
 
 export class Claims {
   readonly #options: ClaimsOptions;
-  readonly #rows = new WeakMap<Delivery, { readonly number: number; readonly claim: number }>();
-  /** The claims that this process holds. */
-  readonly #held = new Set<number>();
+  readonly #rows = new WeakMap<Delivery, ClaimedKey>();
+  /** The claims that this process holds. Their numbers may occur again after a failover. */
+  readonly #held = new Set<ClaimedKey>();
+  /** The first claim of each other process at the last count, and when each retry that is ahead was first seen. */
+  #firstClaims = new Map<string, number>();
+  #aheadSince = new Map<string, number>();
   readonly #groups = new FreeGroups();
   /** Webhooks that may have free deliveries, in the order of their turns. */
   #turns = new Set<string>();
@@ -116,14 +135,15 @@ export class Claims {
   }
 
   /** The row of a claimed delivery; undefined if this process does not hold it. `claimed` is what `claim` returned. */
-  rowOf(claimed: Delivery): { readonly number: number; readonly claim: number } | undefined {
+  rowOf(claimed: Delivery): ClaimedKey | undefined {
     const row = this.#rows.get(claimed);
-    return row && this.#held.has(row.claim) ? row : undefined;
+    return row && this.#held.has(row) ? row : undefined;
   }
 
   /** Removes a claim that has ended. */
   forget(claimed: Delivery): void {
-    this.#held.delete(this.#rows.get(claimed)?.claim ?? -1);
+    const row = this.#rows.get(claimed);
+    if (row) this.#held.delete(row);
   }
 
   /** Notes pending deliveries that this process has added, or that are retried. */
@@ -164,21 +184,20 @@ export class Claims {
   async #claim(client: Client, request: ClaimRequest): Promise<Claimed> {
     if (this.#isUncertain) await this.#releaseUnknown(client);
     const { at, retryWaitMs } = request;
-    const [groups, { rows: others }] = await Promise.all([
-      this.#groups.read(client),
-      query<{ webhook_id: string; count: number }>(client, countOthers, [this.#options.self]),
-    ]);
+    const [groups, others] = await Promise.all([this.#groups.read(client), this.#countOthers(client)]);
     this.#updateTurns(new Set(groups.map(({ webhookId }) => webhookId)));
     const taken = countByReceiver(request, others);
     const byWebhook = groupByWebhook(groups);
+    this.#noteAhead(groups, at, retryWaitMs);
+    const dueAt = (group: FreeGroup) => this.#dueAt(group, at, retryWaitMs);
     const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
       (byWebhook.get(candidate.webhookId) ?? [])
-        .filter((group) => dueAt(group, at, retryWaitMs) <= at)
+        .filter((group) => dueAt(group) <= at)
         .map((group) => ({ ...group, ...candidate, until: lastDue(group, at, retryWaitMs) })),
     );
     // What is due now has to wait until its receiver has room.
     if (due.length === 0) {
-      const times = groups.map((group) => dueAt(group, at, retryWaitMs)).filter((time) => time > at);
+      const times = groups.map(dueAt).filter((time) => time > at);
       return { deliveries: [], nextAt: times.length === 0 ? undefined : Math.min(...times) };
     }
     this.#isUncertain = true;
@@ -196,11 +215,45 @@ export class Claims {
     return { deliveries, nextAt: deliveries.length > 0 ? at : at + lookAgainMs };
   }
 
+  async #countOthers(client: Client): Promise<readonly OtherClaims[]> {
+    const known = [...this.#firstClaims];
+    const { rows } = await query<OtherClaims>(client, countOthers, [
+      this.#options.self,
+      known.map(([process]) => process),
+      known.map(([, first]) => first),
+    ]);
+    for (const { process, first } of rows) {
+      const others = rows.filter((row) => row.process === process).map((row) => row.first);
+      this.#firstClaims.set(process, Math.min(first, ...others));
+    }
+    return rows;
+  }
+
+  /** Forgets what belongs to another database server. */
+  forgetServer(): void {
+    this.#firstClaims = new Map();
+    this.#groups.expire();
+  }
+
+  /** Notes when this process has first seen the retries of processes whose clocks are ahead. */
+  #noteAhead(groups: readonly FreeGroup[], at: number, retryWaitMs: number): void {
+    const ahead = groups.filter((group) => group.priority === 1 && isAhead(group, at, retryWaitMs));
+    this.#aheadSince = new Map(
+      ahead.map((group) => [aheadKey(group), this.#aheadSince.get(aheadKey(group)) ?? at]),
+    );
+  }
+
+  /** When the first delivery of the group is due. A retry waits its time also if the clock of its process was ahead. */
+  #dueAt(group: FreeGroup, at: number, retryWaitMs: number): number {
+    if (!isAhead(group, at, retryWaitMs)) return group.since + waitOf(group, retryWaitMs);
+    return group.priority === 1 ? (this.#aheadSince.get(aheadKey(group)) ?? at) + retryWaitMs : at;
+  }
+
   async #releaseUnknown(client: Client): Promise<void> {
     await query(
       client,
       `update queue set claimed_by = null, claim = null where claimed_by = $1 and not claim = any($2::bigint[])`,
-      [this.#options.self, [...this.#held]],
+      [this.#options.self, [...this.#held].map(({ claim }) => claim)],
     );
     this.noteChanges();
     this.#isUncertain = false;
@@ -241,8 +294,9 @@ export class Claims {
 
   #hold(row: ClaimedRow): Delivery {
     const delivery = toDelivery(row);
-    this.#rows.set(delivery, { number: row.number, claim: row.claim });
-    this.#held.add(row.claim);
+    const key = { number: row.number, claim: row.claim };
+    this.#rows.set(delivery, key);
+    this.#held.add(key);
     this.#turns.delete(delivery.webhookId);
     this.#turns.add(delivery.webhookId);
     return delivery;
@@ -281,9 +335,8 @@ function groupByWebhook(groups: readonly FreeGroup[]): Map<string, FreeGroup[]> 
   return byWebhook;
 }
 
-/** When the first delivery of the group is due. */
-function dueAt(group: FreeGroup, at: number, retryWaitMs: number): number {
-  return isAhead(group, at, retryWaitMs) ? at : group.since + waitOf(group, retryWaitMs);
+function aheadKey({ webhookId, since }: FreeGroup): string {
+  return `${since} ${webhookId}`;
 }
 
 /** The deliveries of the group that wait since this moment or longer are due. */
@@ -305,7 +358,7 @@ function waitOf({ priority }: FreeGroup, retryWaitMs: number): number {
 
 /** The claims of processes. */
 export const claimsOfProcesses: Holdings = {
-  selectGone: `select q.claimed_by from queue q where q.claimed_by is not null
+  selectGone: `select distinct q.claimed_by as id from queue q where q.claimed_by is not null
     and not exists (select from processes p where p.id = q.claimed_by)`,
   async release(client, processes) {
     const { rowCount } = await query(

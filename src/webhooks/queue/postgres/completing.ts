@@ -31,6 +31,9 @@ type Ended = Held & { readonly item: Complete };
 
 type Counted = Ended & { readonly count: NonNullable<Extract<Completion, { count?: unknown }>['count']> };
 
+/** The state on which a rule ran. */
+type SeenState = { readonly seen: number; readonly server: string };
+
 type Results = Map<Complete, Completed | Error | undefined>;
 
 const maxAtOnce = 500;
@@ -92,11 +95,11 @@ export class Completing {
     const { database, replica, refresh } = this.#options;
     database.requireWritable();
     const results: Results = new Map();
-    const outdated = await this.#completeAt(items, replica.seen, results);
+    const outdated = await this.#completeAt(items, { seen: replica.seen, server: replica.server }, results);
     if (outdated.length > 0) {
       await refresh();
       database.requireWritable();
-      const again = await this.#completeAt(outdated, anyVersion, results);
+      const again = await this.#completeAt(outdated, { seen: anyVersion, server: replica.server }, results);
       for (const item of again) results.set(item, database.changedMeanwhile());
     }
     await this.#options.trimmer.trim();
@@ -109,7 +112,7 @@ export class Completing {
    */
   async #completeAt(
     items: readonly Complete[],
-    seen: number,
+    state: SeenState,
     results: Results,
   ): Promise<readonly Complete[]> {
     const plain: Ended[] = [];
@@ -130,25 +133,25 @@ export class Completing {
       else plain.push({ item, claimed, delivery: completion.delivery, ...row });
     }
     return [
-      ...(await this.#completePlain(plain, deleted, seen, results)),
-      ...(await this.#completeCounted(counted, seen, results)),
+      ...(await this.#completePlain(plain, deleted, state, results)),
+      ...(await this.#completeCounted(counted, state, results)),
     ];
   }
 
   async #completePlain(
     plain: readonly Ended[],
     deleted: readonly Ended[],
-    seen: number,
+    state: SeenState,
     results: Results,
   ): Promise<readonly Complete[]> {
     const all = [...plain, ...deleted];
     if (all.length === 0) return [];
-    const { database, replica } = this.#options;
+    const { database } = this.#options;
     const [row] = await database.write<{ is_outdated: boolean; numbers: number[] }>(completeStatement, [
       ...completeValues(plain),
       ...claimValues(deleted),
-      seen,
-      replica.server,
+      state.seen,
+      state.server,
       database.knownSchema,
     ]);
     if (row?.is_outdated) return all.map(({ item }) => item);
@@ -172,14 +175,14 @@ export class Completing {
 
   async #completeCounted(
     counted: readonly Counted[],
-    seen: number,
+    state: SeenState,
     results: Results,
   ): Promise<readonly Complete[]> {
     if (counted.length === 0) return [];
     for (let aborts = 0; ; aborts += 1) {
       try {
         const outcome = await this.#options.database.use((client) =>
-          this.#countFailures(client, counted, seen),
+          this.#countFailures(client, counted, state),
         );
         if (outcome === 'outdated') return counted.map(({ item }) => item);
         for (const { item, delivery } of counted) {
@@ -203,9 +206,9 @@ export class Completing {
   async #countFailures(
     client: Client,
     counted: readonly Counted[],
-    seen: number,
+    state: SeenState,
   ): Promise<'outdated' | ReadonlyMap<Complete, Completed>> {
-    const { replica, database } = this.#options;
+    const { database } = this.#options;
     const [, windows, { rows: held }, { rows: current }] = await Promise.all([
       query(client, 'begin'),
       lockFailureWindows(
@@ -213,7 +216,11 @@ export class Completing {
         counted.map(({ delivery }) => delivery.webhookId),
       ),
       query<{ number: number }>(client, lockClaims, claimValues(counted)),
-      query<{ is_outdated: boolean }>(client, selectOutdated, [seen, replica.server, database.knownSchema]),
+      query<{ is_outdated: boolean }>(client, selectOutdated, [
+        state.seen,
+        state.server,
+        database.knownSchema,
+      ]),
     ]);
     if (current[0]?.is_outdated) {
       await query(client, 'rollback');

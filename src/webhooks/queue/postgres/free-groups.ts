@@ -3,8 +3,9 @@
 // A claim reads the first free delivery of each known group, from the last known one on: PostgreSQL cannot remove
 // the index entries of claimed deliveries while a backup or a forgotten transaction may still read them, and a claim
 // from the start of the index would read all of these again. The process adds the groups of deliveries that it adds
-// itself. It learns of others by reading all groups from the start, twice a second at most, and rarely if that
-// takes long.
+// itself. It learns of others by reading all groups from the start: every half second, when it knows of none, and
+// less often if that takes long.
+import { TimeShare } from '../../../lib/time-share.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
 import { type Delivery, priorityOf, waitingSince } from '../delivery.ts';
 
@@ -14,9 +15,6 @@ export type FreeGroup = { readonly webhookId: string; readonly priority: number;
 type Row = { readonly webhook_id: string; readonly priority: number; readonly since: number };
 
 const readAllEveryMs = 500;
-/** Reading all groups takes at most this share of the time, unless it is short. */
-const maxShare = 1 / 50;
-const longMs = 10;
 
 /**
  * The first free delivery of each group. Jumps from one group to the next in the index instead of reading every
@@ -41,9 +39,9 @@ const selectKnown = `select g.webhook_id, g.priority, n.since
 
 export class FreeGroups {
   #groups = new Map<string, FreeGroup>();
-  /** By the clock of the machine, because it limits what reading costs. */
+  readonly #reading = new TimeShare();
+  /** By the clock of the machine. */
   #readAllAt = 0;
-  #earliestAt = 0;
 
   add(deliveries: readonly Delivery[]): void {
     for (const delivery of deliveries) {
@@ -55,7 +53,7 @@ export class FreeGroups {
 
   /** The next `read` reads all groups, unless the last one took long. */
   expire(): void {
-    this.#readAllAt = this.#earliestAt;
+    this.#readAllAt = 0;
   }
 
   async read(client: Client): Promise<readonly FreeGroup[]> {
@@ -78,20 +76,17 @@ export class FreeGroups {
   }
 
   async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly Row[]> {
-    const started = performance.now();
-    if (known.length > 0 && started < this.#readAllAt) {
-      const { rows } = await query<Row>(client, selectKnown, [
-        known.map(({ webhookId }) => webhookId),
-        known.map(({ priority }) => priority),
-        known.map(({ since }) => since),
-      ]);
-      return rows;
+    const isDue = known.length === 0 || performance.now() >= this.#readAllAt;
+    if (isDue && this.#reading.isAllowed) {
+      this.#readAllAt = performance.now() + readAllEveryMs;
+      return this.#reading.run(async () => (await query<Row>(client, selectAll)).rows);
     }
-    const { rows } = await query<Row>(client, selectAll);
-    const ended = performance.now();
-    const tookMs = ended - started;
-    this.#earliestAt = tookMs > longMs ? ended + tookMs / maxShare : ended;
-    this.#readAllAt = Math.max(ended + readAllEveryMs, this.#earliestAt);
+    if (known.length === 0) return [];
+    const { rows } = await query<Row>(client, selectKnown, [
+      known.map(({ webhookId }) => webhookId),
+      known.map(({ priority }) => priority),
+      known.map(({ since }) => since),
+    ]);
     return rows;
   }
 

@@ -1,16 +1,15 @@
-// How many deliveries are pending. Every process counts them twice a second, and adds what it has added and completed
-// itself since then.
-import { type Client, query } from '../../../store/postgres/database.ts';
+// How many deliveries are pending. Every process counts them twice a second, or less often if that takes long, and adds
+// what it has added and completed itself since then.
+import { TimeShare } from '../../../lib/time-share.ts';
+import type { Database } from '../../../store/postgres/database.ts';
 import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
-/** Counting takes at most this share of the time, unless it is short. */
-const maxShare = 1 / 50;
-const longMs = 10;
-
 /** How many counts in a row are ignored because a write of this process was in progress during the count. */
 const maxIgnored = 4;
+
+const countPending = 'select count(*), coalesce(sum(bytes), 0)::bigint as bytes from queue';
 
 const none: PendingCounts = { count: 0, bytes: 0 };
 
@@ -22,8 +21,7 @@ export class PendingCount {
   #changes = 0;
   #inProgress = 0;
   #ignored = 0;
-  /** By the clock of the machine. */
-  #nextAt = 0;
+  readonly #counting = new TimeShare();
 
   get value(): PendingCounts {
     return sum(this.#value, this.#planned);
@@ -66,20 +64,16 @@ export class PendingCount {
     this.#planned = none;
   }
 
-  async poll(client: Client): Promise<void> {
-    const started = performance.now();
-    if (started < this.#nextAt) return;
+  /** Counts, unless the last count took long and was made a moment ago. */
+  async read(database: Database): Promise<void> {
+    if (!this.#counting.isAllowed) return;
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
-    const { rows } = await query<PendingCounts>(
-      client,
-      'select count(*), coalesce(sum(bytes), 0)::bigint as bytes from queue',
-    );
-    const ended = performance.now();
-    const tookMs = ended - started;
-    this.#nextAt = tookMs > longMs ? ended + tookMs / maxShare : ended;
-    const isUncertain = changes !== this.#changes && this.#ignored < maxIgnored;
-    this.#ignored = isUncertain ? this.#ignored + 1 : 0;
-    if (!isUncertain && rows[0]) this.#value = rows[0];
+    const [counted] = await this.#counting.run(() => database.ask<PendingCounts>(countPending));
+    const isUncertain = changes !== this.#changes;
+    // A count that took long is worth more than an exact one: the next is made much later.
+    const isIgnored = isUncertain && this.#counting.isAllowed && this.#ignored < maxIgnored;
+    this.#ignored = isIgnored ? this.#ignored + 1 : 0;
+    if (!isIgnored && counted) this.#value = counted;
   }
 }
 

@@ -35,6 +35,8 @@ import { TransactionDeliveries } from './writes.ts';
 
 type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
   readonly retention: DeliveryRetention;
+  /** Logs an error of work that nobody waits for. */
+  readonly onError: (error: unknown) => void;
 };
 
 export class PostgresDeliveries implements DeliveryQueue {
@@ -57,10 +59,12 @@ export class PostgresDeliveries implements DeliveryQueue {
       database,
       keep: retention.recoverable,
       sleep: (ms) => options.runtime.sleep(ms),
-      onEmptied: (webhookId, { count, bytes, evicted }) => {
+      during: (write) => this.#pending.during(write),
+      onError: options.onError,
+      onEmptied: (webhookId, { count, bytes, evicted, discarded }) => {
         this.#pending.add({ count: -count, bytes: -bytes });
         this.#trimmer.noteEvicted(evicted);
-        this.#trimmer.noteDiscarded(webhookId, count - evicted);
+        if (discarded > 0) this.#trimmer.noteDiscarded(webhookId, discarded);
       },
     });
     const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
@@ -203,13 +207,9 @@ export class PostgresDeliveries implements DeliveryQueue {
     for (const listener of this.#listeners) listener();
   }
 
-  /**
-   * Reads how many deliveries are pending, and wakes the worker if there are any: another process may have added
-   * them.
-   */
-  async poll(client: Client): Promise<void> {
-    await this.#pending.poll(client);
-    if (this.#pending.value.count > 0) this.noteChanges();
+  /** Counts the pending deliveries of all processes. */
+  countPending(): Promise<void> {
+    return this.#pending.read(this.#options.database);
   }
 
   /** Other processes may have added or released deliveries. */
@@ -224,8 +224,13 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   /** Deletes what a process has left that was killed while it deleted a webhook. */
-  deleteOrphans(): Promise<void> {
-    return this.#emptier.deleteOrphans();
+  deleteOrphans(stopping: AbortSignal): Promise<void> {
+    return this.#emptier.deleteOrphans(stopping);
+  }
+
+  /** Called when another database server answers than before. */
+  forgetServer(): void {
+    this.#claims.forgetServer();
   }
 
   during<T>(transaction: () => Promise<T>): Promise<T> {
@@ -249,7 +254,7 @@ export class PostgresDeliveries implements DeliveryQueue {
       else this.#pending.subtract(delivery);
     }
     if (added.length > 0 || completed.length > 0) this.notify();
-    for (const emptying of emptied) await this.#emptier.empty(emptying);
+    await this.#emptier.empty(emptied);
     if (emptied.length > 0 || completed.length > 0) await this.#trimmer.trim();
   }
 }

@@ -18,8 +18,8 @@ const batch = 1_000;
 const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
 
 /**
- * Deletes at most $5 deliveries that ended at `since` or later. The result is how many it has deleted of each group, and
- * when the last of them ended.
+ * Deletes at most $5 deliveries beyond those that a group keeps, of those that ended at `since` or later. The result is
+ * how many it has deleted of each group, and when the last of them ended.
  */
 const trimStatement = `with deleted as (
     delete from finished f where f.ctid = any(array(
@@ -122,7 +122,7 @@ export class Trimmer {
     }
   }
 
-  /** Deletes a batch, the last that ended before others, and notes in `lasts` when the last of each group ended. */
+  /** Deletes a batch, those that ended last first, and notes in `lasts` when the last of each group ended. */
   async #deleteSome(groups: readonly RetentionGroup[], lasts: Map<string, number>): Promise<number> {
     const trimmed = await this.#database.write<Trimmed>(trimStatement, [
       groups.map(({ webhookId }) => webhookId),

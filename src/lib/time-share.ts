@@ -1,0 +1,27 @@
+// Limits how often something runs that may take long: to a share of the time.
+
+const maxShare = 1 / 50;
+/** What takes less is not limited. */
+const longMs = 10;
+const maxPauseMs = 10_000;
+
+export class TimeShare {
+  /** By the clock of the machine, because it limits what the work costs. */
+  #nextAt = 0;
+
+  get isAllowed(): boolean {
+    return performance.now() >= this.#nextAt;
+  }
+
+  /** Runs the work. `isAllowed` is false for a while if it took long, also if it failed. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    try {
+      return await work();
+    } finally {
+      const ended = performance.now();
+      const tookMs = ended - started;
+      this.#nextAt = tookMs > longMs ? ended + Math.min(maxPauseMs, tookMs / maxShare) : ended;
+    }
+  }
+}

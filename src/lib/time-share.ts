@@ -9,7 +9,7 @@ export class TimeShare {
   /** By the clock of the machine, because it limits what the work costs. */
   #nextAt = 0;
 
-  get isAllowed(): boolean {
+  isAllowed(): boolean {
     return performance.now() >= this.#nextAt;
   }
 

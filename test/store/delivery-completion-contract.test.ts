@@ -228,7 +228,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       ),
     ]);
     const [deleting, completing, other] = outcomes;
-    expect([deleting?.status, other?.status]).toEqual(['fulfilled', 'fulfilled']);
+    expect([deleting.status, other?.status]).toEqual(['fulfilled', 'fulfilled']);
     // A store that deletes after the commit may complete the delivery first.
     if (completing?.status === 'rejected') expect(completing.reason).toBeInstanceOf(LostClaim);
     expect([...store.all(rows)].map(({ id }) => id)).toEqual(

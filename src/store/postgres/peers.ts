@@ -74,7 +74,7 @@ export class Peers {
       );
       // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
       // after the release.
-      if (this.#looking.isAllowed) {
+      if (this.#looking.isAllowed()) {
         const { rows: gone } = await this.#looking.run(() =>
           query<{ id: string }>(client, holdings.selectGone),
         );

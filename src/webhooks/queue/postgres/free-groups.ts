@@ -77,7 +77,7 @@ export class FreeGroups {
 
   async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly Row[]> {
     const isDue = known.length === 0 || performance.now() >= this.#readAllAt;
-    if (isDue && this.#reading.isAllowed) {
+    if (isDue && this.#reading.isAllowed()) {
       this.#readAllAt = performance.now() + readAllEveryMs;
       return this.#reading.run(async () => (await query<Row>(client, selectAll)).rows);
     }

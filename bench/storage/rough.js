@@ -13,10 +13,11 @@ const publishers = 16;
 const maxPending = 1_600;
 const data = JSON.stringify({ serviceName: 'Parcels', note: 'n'.repeat(128) });
 
-async function startDelivering(databases, receivers, entry) {
+async function startDelivering(databases, receivers, { entry, processes = 1 }) {
   const databaseUrl = await databases.create();
-  const [server] = await startServers(1, { storeUrls: [databaseUrl], entry });
-  await createWebhooks(server, receivers.answering);
+  const storeUrls = Array.from({ length: processes }, () => databaseUrl);
+  const servers = await startServers(processes, { storeUrls, entry });
+  await createWebhooks(servers[0], receivers.answering);
   const before = receivers.received();
   let published = 0;
   const delivered = () => receivers.received() - before;
@@ -30,26 +31,26 @@ async function startDelivering(databases, receivers, entry) {
           else {
             published += 1;
             const event = { changeType: 'ServiceUpdated', payload: data, eventId: randomUUID() };
-            await server.admin('services/webhooks/publish', event);
+            await servers[published % processes].admin('services/webhooks/publish', event);
           }
         }
       }
       await Promise.all(Array.from({ length: publishers }, publish));
     },
-    stop: () => server.kill(),
+    stop: () => Promise.all(servers.map((server) => server.kill())),
   };
 }
 
 const windowSize = 10_000;
 const maxSlowdown = 1.3;
 
-/** The processor time of the database for each of the last 10,000 of 50,000 deliveries. */
+/** The processor time of the database for each of the last 10,000 of 50,000 deliveries of two processes. */
 export async function measureSnapshot({ databases, scale, entry, report }) {
   const count = Math.max(2 * windowSize, Math.round(50_000 * scale));
   const receivers = await startReceivers(receiverCount);
   const costs = {};
   for (const kind of ['without', 'with']) {
-    const queue = await startDelivering(databases, receivers, entry);
+    const queue = await startDelivering(databases, receivers, { entry, processes: 2 });
     const foreign = new pg.Client(queue.databaseUrl);
     await foreign.connect();
     if (kind === 'with') {
@@ -154,7 +155,7 @@ const maxGrowth = 1.2;
 export async function measureSize({ databases, scale, entry, report }) {
   const count = Math.round(1_000_000 * scale);
   const receivers = await startReceivers(receiverCount);
-  const queue = await startDelivering(databases, receivers, entry);
+  const queue = await startDelivering(databases, receivers, { entry });
   const readSizes = () =>
     withClient(queue.databaseUrl, async (client) => {
       const { rows } = await client.query(

@@ -151,6 +151,11 @@ export class Claims {
     this.#groups.add(deliveries);
   }
 
+  /** Notes that first attempts were added to the webhook at this moment. */
+  noteAdded(webhookId: string, at: number): void {
+    this.#groups.merge({ webhookId, priority: 2, since: at });
+  }
+
   /** Other processes may have added or released deliveries: the next claim reads which groups have free ones. */
   noteChanges(): void {
     this.#groups.expire();

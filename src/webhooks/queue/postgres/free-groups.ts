@@ -43,11 +43,12 @@ export class FreeGroups {
   /** By the clock of the machine. */
   #readAllAt = 0;
 
+  /** Notes the groups of pending deliveries that became free. */
   add(deliveries: readonly Delivery[]): void {
     for (const delivery of deliveries) {
       if (delivery.state !== 'pending') continue;
       const { webhookId } = delivery;
-      this.#merge({ webhookId, priority: priorityOf(delivery), since: waitingSince(delivery) });
+      this.merge({ webhookId, priority: priorityOf(delivery), since: waitingSince(delivery) });
     }
   }
 
@@ -67,10 +68,10 @@ export class FreeGroups {
         priority,
         since,
       }));
-      for (const group of groups) this.#merge(group);
+      for (const group of groups) this.merge(group);
       return groups;
     } catch (error) {
-      for (const group of known) this.#merge(group);
+      for (const group of known) this.merge(group);
       throw error;
     }
   }
@@ -90,7 +91,8 @@ export class FreeGroups {
     return rows;
   }
 
-  #merge(group: FreeGroup): void {
+  /** Notes a group that has free deliveries, the first of which waits since `since` or longer. */
+  merge(group: FreeGroup): void {
     const key = `${group.priority} ${group.webhookId}`;
     const known = this.#groups.get(key);
     if (!known || group.since < known.since) this.#groups.set(key, group);

@@ -61,7 +61,7 @@ export class Redelivering {
     );
     if (!row || row.is_outdated) return undefined;
     pending.add({ count: row.count, bytes: row.bytes });
-    claims.noteChanges();
+    claims.noteAdded(redelivery.webhookId, at);
     return row.count;
   }
 

@@ -227,13 +227,12 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
         }),
       ),
     ]);
-    const [deleting, completing, other] = outcomes;
-    expect([deleting.status, other?.status]).toEqual(['fulfilled', 'fulfilled']);
-    // A store that deletes after the commit may complete the delivery first.
-    if (completing?.status === 'rejected') expect(completing.reason).toBeInstanceOf(LostClaim);
-    expect([...store.all(rows)].map(({ id }) => id)).toEqual(
-      completing?.status === 'rejected' ? ['b1'] : ['a1', 'b1'],
-    );
+    expect(outcomes.map((outcome) => outcome.status === 'fulfilled' || (outcome.reason as unknown))).toEqual([
+      true,
+      expect.any(LostClaim),
+      true,
+    ]);
+    expect([...store.all(rows)].map(({ id }) => id)).toEqual(['b1']);
     expect(await store.deliveries.find('a1')).toBeUndefined();
     expect(await store.deliveries.find('b1')).toEqual(attempted(delivery('b1', 1), 2));
   });

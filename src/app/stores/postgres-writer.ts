@@ -168,7 +168,8 @@ export class Writer {
     return updates.map(({ rule }) => {
       try {
         const value = rule(transaction);
-        if (own.lostClaim !== undefined) throw new LostClaim(own.lostClaim);
+        const lost = findLostClaim(own, changes);
+        if (lost !== undefined) throw new LostClaim(lost);
         merge(changes, own);
         return { value, hasCount: own.hasCount };
       } catch (error) {
@@ -220,6 +221,12 @@ export class Writer {
       query(client, 'select pg_notify($1, $2)', [channel, self]),
     ];
   }
+}
+
+/** A delivery that the update completes although this update, or one before it in the batch, has deleted its webhook. */
+function findLostClaim(own: Changes, before: Changes): string | undefined {
+  const lost = [...own.completed.values()].find(({ webhookId }) => before.emptied.has(webhookId));
+  return own.lostClaim ?? lost?.id;
 }
 
 function writeEntries(client: Client, entries: readonly AuditEntry[]): Promise<unknown>[] {

@@ -83,7 +83,7 @@ type ClaimedRow = DeliveryRow & {
   readonly number: number;
 };
 /** Identifies a claimed delivery in `queue`, and its claim. */
-type ClaimedKey = { readonly number: number; readonly claim: number };
+type ClaimedKey = { readonly webhookId: string; readonly number: number; readonly claim: number };
 
 type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
 /** The due deliveries of a group: those that wait since a moment from `since` to `until`. */
@@ -144,6 +144,11 @@ export class Claims {
   forget(claimed: Delivery): void {
     const row = this.#rows.get(claimed);
     if (row) this.#held.delete(row);
+  }
+
+  /** Removes the claims of a webhook that was deleted. */
+  forgetWebhook(webhookId: string): void {
+    for (const key of this.#held) if (key.webhookId === webhookId) this.#held.delete(key);
   }
 
   /** Notes pending deliveries that this process has added, or that are retried. */
@@ -299,7 +304,7 @@ export class Claims {
 
   #hold(row: ClaimedRow): Delivery {
     const delivery = toDelivery(row);
-    const key = { number: row.number, claim: row.claim };
+    const key = { webhookId: delivery.webhookId, number: row.number, claim: row.claim };
     this.#rows.set(delivery, key);
     this.#held.add(key);
     this.#turns.delete(delivery.webhookId);

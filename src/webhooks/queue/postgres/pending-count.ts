@@ -69,9 +69,7 @@ export class PendingCount {
     if (!this.#counting.isAllowed()) return;
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
     const [counted] = await this.#counting.run(() => database.ask<PendingCounts>(countPending));
-    const isUncertain = changes !== this.#changes;
-    // A count that took long is worth more than an exact one: the next is made much later.
-    const isIgnored = isUncertain && this.#counting.isAllowed() && this.#ignored < maxIgnored;
+    const isIgnored = changes !== this.#changes && this.#ignored < maxIgnored;
     this.#ignored = isIgnored ? this.#ignored + 1 : 0;
     if (!isIgnored && counted) this.#value = counted;
   }

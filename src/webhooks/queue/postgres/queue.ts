@@ -254,6 +254,8 @@ export class PostgresDeliveries implements DeliveryQueue {
       else this.#pending.subtract(delivery);
     }
     if (added.length > 0 || completed.length > 0) this.notify();
+    for (const { webhookId, discardedAt } of emptied)
+      if (discardedAt === undefined) this.#claims.forgetWebhook(webhookId);
     await this.#emptier.empty(emptied);
     if (emptied.length > 0 || completed.length > 0) await this.#trimmer.trim();
   }

@@ -31,8 +31,8 @@ const maxRoom = 1_000_000;
 /** The clocks of processes may differ by this much, as those of most machines do. */
 const maxSkewMs = 1_000;
 
-/** When another process was faster, this one looks again after this time. */
-const lookAgainMs = 20;
+/** When another process was faster, this one claims again after this time. */
+const claimAgainMs = 20;
 
 /**
  * The claims of other processes by webhook, from the first claim of each process at the last count on: PostgreSQL
@@ -115,8 +115,9 @@ export class Claims {
   readonly #rows = new WeakMap<Delivery, ClaimedKey>();
   /** The claims that this process holds. Their numbers may occur again after a failover. */
   readonly #held = new Set<ClaimedKey>();
-  /** The first claim of each other process at the last count, and when each retry that is ahead was first seen. */
+  /** The first claim of each other process, by process, at the last count. */
   #firstClaims = new Map<string, number>();
+  /** When this process first saw each retry of a process whose clock is ahead. */
   #aheadSince = new Map<string, number>();
   readonly #groups = new FreeGroups();
   /** Webhooks that may have free deliveries, in the order of their turns. */
@@ -222,7 +223,7 @@ export class Claims {
     const deliveries = rows.map((row) => this.#hold(row));
     // After a claim of some deliveries, the next claim finds out when more are due. If there are none, another
     // process was faster, and its claims may not be visible yet.
-    return { deliveries, nextAt: deliveries.length > 0 ? at : at + lookAgainMs };
+    return { deliveries, nextAt: deliveries.length > 0 ? at : at + claimAgainMs };
   }
 
   async #countOthers(client: Client): Promise<readonly OtherClaims[]> {
@@ -232,10 +233,10 @@ export class Claims {
       known.map(([process]) => process),
       known.map(([, first]) => first),
     ]);
-    for (const { process, first } of rows) {
-      const others = rows.filter((row) => row.process === process).map((row) => row.first);
-      this.#firstClaims.set(process, Math.min(first, ...others));
-    }
+    const firsts = new Map<string, number>();
+    for (const { process, first } of rows)
+      firsts.set(process, Math.min(first, firsts.get(process) ?? Infinity));
+    for (const [process, first] of firsts) this.#firstClaims.set(process, first);
     return rows;
   }
 

@@ -27,6 +27,9 @@ type Emptied = {
   readonly evicted: number;
 };
 
+/** The place of a pending delivery in the order of its webhook. */
+type Boundary = { readonly priority: number; readonly since: number; readonly number: number };
+
 const batch = 500;
 
 /** After this time, the rest is done in the background and the update returns. */
@@ -63,8 +66,13 @@ const discardStatement = `with gone as (
     count(*) filter (where not is_evicted) as discarded
   from ranked`;
 
+/** SQL condition: there is no webhook with this id. */
+function isMissing(id: string): string {
+  return `not exists (select from state s where s.kind = '${webhooks.name}' and s.key = ${id} and s.value is not null)`;
+}
+
 /** After a failover, the webhook may exist again. */
-const isGone = `not exists (select from state s where s.kind = '${webhooks.name}' and s.key = $1 and s.value is not null)`;
+const isGone = isMissing('$1');
 
 /** Deletes pending deliveries, free ones and those that a process has claimed. */
 const deletePending = `with free as (select q.ctid from queue q where ${isFree} and ${isGone} limit ${batch} for update skip locked),
@@ -86,8 +94,7 @@ const selectOrphaned = `with recursive w as (
     union all
     select n.webhook_id from w cross join lateral (
       select f.webhook_id from finished f where f.webhook_id > w.webhook_id order by f.webhook_id limit 1) n)
-  select w.webhook_id from w
-  where not exists (select from state s where s.kind = '${webhooks.name}' and s.key = w.webhook_id and s.value is not null)`;
+  select w.webhook_id from w where ${isMissing('w.webhook_id')}`;
 
 type EmptierOptions = {
   readonly database: Database;
@@ -190,5 +197,3 @@ export class Emptier {
     }
   }
 }
-
-type Boundary = { readonly priority: number; readonly since: number; readonly number: number };

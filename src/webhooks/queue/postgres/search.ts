@@ -1,8 +1,8 @@
 // Finds deliveries by filter.
 //
 // A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and
-// merges them. It finds the keys first, and then reads the rows of one page: an index may contain all that the
-// filter needs. The deliveries of an event are few, and are read before the other conditions are checked.
+// merges them. It finds the keys first, and then reads the rows of one page: an index may contain every
+// column that the filter needs. The deliveries of an event are few, and are read before the other conditions are checked.
 import type { QueryOptions } from '../../../store/postgres/database.ts';
 import { type DeliveryFilter, maxCountedDeliveries } from '../delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';

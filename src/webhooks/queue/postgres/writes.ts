@@ -87,10 +87,11 @@ export class TransactionDeliveries implements DeliveryWrites {
 
   /** Deliveries that are added later belong to the time after the update. */
   async #lastNumber(): Promise<number> {
-    const { rows } = await query<{ last_value: number }>(
+    // The last value of a new sequence is the first that it will return.
+    const { rows } = await query<{ last: number }>(
       this.#client,
-      'select last_value from delivery_numbers',
+      'select case when is_called then last_value else 0 end as last from delivery_numbers',
     );
-    return rows[0]?.last_value ?? 0;
+    return rows[0]?.last ?? 0;
   }
 }

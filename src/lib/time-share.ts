@@ -2,7 +2,7 @@
 
 const maxShare = 1 / 50;
 /** What takes less is not limited. */
-const longMs = 10;
+const longMs = 50;
 const maxPauseMs = 10_000;
 
 export class TimeShare {

@@ -2,9 +2,9 @@
 // store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
-import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { backends } from './backends.ts';
 import { cell, row, rows } from './definitions.ts';
 import {
@@ -254,28 +254,29 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
   });
 
   describe('that counts a failure', () => {
-    /** Counts failures up to the limit, in a window that the first failure opens. */
-    const countUpTo = (limit: number) => (window: FailureWindow | null) => {
-      const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
-      return { window: counted, needsUpdate: counted.count >= limit };
+    const fail = async (store: Store, id: string) => {
+      const held = claimed(store, id);
+      const count = (transaction: Transaction) => {
+        const window = transaction.failures(held.webhookId);
+        transaction.deliveries.complete(held, ended(held, 9, 'failed'));
+        transaction.deliveries.setFailures(held.webhookId, {
+          start: window?.start ?? 5,
+          count: (window?.count ?? 0) + 1,
+        });
+      };
+      await store.update(count, { failuresOf: [held.webhookId] });
     };
-    const fail = (store: Store, id: string, limit: number) =>
-      complete(store, id, {
-        delivery: ended(claimed(store, id), 9, 'failed'),
-        count: countUpTo(limit),
-      });
 
     it('changes the failure window of its webhook', async () => {
       const store = await open();
       await publish(store, delivery('a1', 1), delivery('a2', 1), delivery('b1', 1));
       await claim(store, 1);
-      const done = { delivery: ended(delivery('a1', 1), 9, 'failed'), needsUpdate: false };
-      expect(await fail(store, 'a1', 9)).toEqual(done);
+      await fail(store, 'a1');
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 1 });
-      await fail(store, 'a2', 9);
+      await fail(store, 'a2');
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 2 });
       expect(await store.deliveries.failureWindow('b')).toBeNull();
-      expect(await store.deliveries.find('a2')).toMatchObject({ state: 'failed' });
+      expect(await store.deliveries.find('a2')).toEqual(ended(delivery('a2', 1), 9, 'failed'));
       expect(store.deliveries.pending().count).toBe(1);
     });
 
@@ -284,8 +285,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       const ids = Array.from({ length: 40 }, (_, index) => `${'ab'.charAt(index % 2)}${index}`);
       await publish(store, ...ids.map((id) => delivery(id, 1)));
       await claim(store, 1);
-      const outcomes = await Promise.all(ids.map((id) => fail(store, id, 100)));
-      expect(outcomes.every((outcome) => outcome?.needsUpdate === false)).toBe(true);
+      await Promise.all(ids.map((id) => fail(store, id)));
       expect(await store.deliveries.failureWindows()).toEqual(
         new Map([
           ['a', { start: 5, count: 20 }],
@@ -294,45 +294,18 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       );
     });
 
-    it('stores nothing and keeps the claim if it would deactivate the webhook', async () => {
-      const store = await open();
-      await publish(store, delivery('a1', 1), delivery('a2', 1));
-      await claim(store, 1);
-      await fail(store, 'a1', 2);
-      const before = await snapshot(store);
-      const failed = ended(delivery('a2', 1), 9, 'failed');
-      expect(await fail(store, 'a2', 2)).toEqual({ delivery: failed, needsUpdate: true });
-      expect(await snapshot(store)).toEqual(before);
-      expect((await claim(store, 1)).ids).toEqual([]);
-      // An update completes the delivery and sets the window.
-      const held = claimed(store, 'a2');
-      const seen = await store.update(
-        (transaction) => {
-          const window = transaction.failures('a');
-          transaction.deliveries.setFailures('a', { start: 5, count: 2 });
-          transaction.deliveries.complete(held, ended(held, 9, 'failed'));
-          void transaction.deliveries.discardPending('a', 9);
-          return window;
-        },
-        { failuresOf: ['a'] },
-      );
-      expect(seen).toEqual({ start: 5, count: 1 });
-      expect(await store.deliveries.find('a2')).toEqual(failed);
-      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 2 });
-      expect(await fail(store, 'a2', 2)).toBeUndefined();
-    });
-
-    it('deactivates exactly once if many deliveries fail at the same moment', async () => {
+    it('fails alone if its claim was lost', async () => {
       const store = await open();
       const ids = Array.from({ length: 8 }, (_, index) => `a${index}`);
       await publish(store, ...ids.map((id) => delivery(id, 1)));
       await claim(store, 1);
-      const outcomes = await Promise.all(ids.map((id) => fail(store, id, 5)));
-      const stored = outcomes.filter((outcome) => outcome?.needsUpdate === false);
-      expect(stored).toHaveLength(4);
-      expect(outcomes.filter((outcome) => outcome?.needsUpdate)).toHaveLength(4);
-      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 4 });
-      expect(store.deliveries.pending().count).toBe(4);
+      await store.deliveries.release([claimed(store, 'a3')]);
+      const results = await Promise.allSettled(ids.map((id) => fail(store, id)));
+      expect(results.map(({ status }) => status)).toEqual(
+        ids.map((id) => (id === 'a3' ? 'rejected' : 'fulfilled')),
+      );
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 7 });
+      expect(store.deliveries.pending().count).toBe(1);
     });
 
     it('counts nothing if the claim was lost', async () => {
@@ -340,10 +313,10 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       await publish(store, delivery('a1', 1), delivery('a2', 1));
       await claim(store, 1);
       await store.deliveries.release([claimed(store, 'a1')]);
-      expect(await fail(store, 'a1', 9)).toBeUndefined();
+      await expect(fail(store, 'a1')).rejects.toThrow(LostClaim);
       expect(await store.deliveries.failureWindow('a')).toBeNull();
       await deleteAll(store, 'a');
-      expect(await fail(store, 'a2', 9)).toBeUndefined();
+      await expect(fail(store, 'a2')).rejects.toThrow(LostClaim);
       expect(await store.deliveries.failureWindows()).toEqual(new Map());
     });
 
@@ -351,7 +324,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       const store = await open();
       await publish(store, delivery('a1', 1), delivery('a2', 1), delivery('a3', 1));
       await claim(store, 1);
-      await fail(store, 'a1', 9);
+      await fail(store, 'a1');
       await end(store, 'a2', 9);
       await retry(store, 'a3', 9);
       await discard(store, 'a', 10);

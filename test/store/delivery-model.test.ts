@@ -60,10 +60,10 @@ function apply(system: System, held: Delivery, outcome: Exclude<Outcome, { to: '
   return ended(state === 'discarded' ? held : attempted(held, at), at, state);
 }
 
-const countUpTo = (limit: number) => (window: FailureWindow | null) => {
-  const counted = { start: window?.start ?? 1, count: (window?.count ?? 0) + 1 };
-  return { window: counted, needsUpdate: counted.count >= limit };
-};
+const oneMore = (window: FailureWindow | null): FailureWindow => ({
+  start: window?.start ?? 1,
+  count: (window?.count ?? 0) + 1,
+});
 
 type Act = { onStore: (transaction: Transaction) => void; onModel: () => boolean };
 
@@ -86,11 +86,18 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
       }
       settled.push(held);
       const by = apply(system, held, change.outcome);
+      const { webhookId } = held;
+      const isCounted = change.outcome.to === 'failed';
       return {
-        onStore: ({ deliveries }) => deliveries.complete(held, by),
+        onStore: (transaction) => {
+          transaction.deliveries.complete(held, by);
+          if (isCounted)
+            transaction.deliveries.setFailures(webhookId, oneMore(transaction.failures(webhookId)));
+        },
         onModel: () => {
           if (!model.holds(held)) return false;
           model.complete(held, by);
+          if (isCounted) model.setWindow(webhookId, oneMore(model.window(webhookId)));
           return true;
         },
       };
@@ -132,7 +139,9 @@ function prepare(system: System, { changes, throws }: Update) {
 
 async function update(system: System, { updates }: Of<'updates'>): Promise<void> {
   const prepared = updates.map((one) => prepare(system, one));
-  const results = await Promise.allSettled(prepared.map(({ rule }) => system.store.update(rule)));
+  const results = await Promise.allSettled(
+    prepared.map(({ rule }) => system.store.update(rule, { failuresOf: webhookIds })),
+  );
   const outcomes = results.map((result) =>
     result.status === 'fulfilled' ? 'done' : (result.reason as Error).name,
   );
@@ -176,53 +185,28 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
   const { store, model } = system;
   const calls = completions.flatMap(({ which, outcome }) => {
     const held = take(system, which);
-    return held ? [{ held, ...planCompletion(system, held, outcome) }] : [];
+    return held ? [{ held, completion: toCompletion(system, held, outcome) }] : [];
   });
   const results = await Promise.all(
     calls.map(({ held, completion }) => store.deliveries.complete(held, () => completion)),
   );
-  // Stores may count the failures of one moment in any order.
-  for (const [index, { held, completion, count }] of calls.entries()) {
+  for (const [index, { held, completion }] of calls.entries()) {
     const isHeld = model.holds(held);
     const result = results[index];
     expect(result !== undefined).toBe(isHeld);
     if (!result || !isHeld) continue;
-    expect(result.delivery).toEqual(completion.delivery);
-    if (countedIn(calls, held) === 1)
-      expect(result.needsUpdate).toBe(count?.(model.window(held.webhookId)).needsUpdate ?? false);
-    if (result.needsUpdate) {
-      system.held.push(held);
-      continue;
-    }
-    if (completion.delivery === 'deleted') {
-      model.remove(held);
-      continue;
-    }
-    if (count) model.setWindow(held.webhookId, count(model.window(held.webhookId)).window);
-    model.complete(held, completion.delivery);
-  }
-  for (const [index, { held, count }] of calls.entries()) {
-    const result = results[index];
-    // After all of them, a failure that was not stored would still deactivate the webhook.
-    if (result?.needsUpdate) expect(count?.(model.window(held.webhookId)).needsUpdate).toBe(true);
+    const { delivery: by, needsUpdate = false } = { needsUpdate: false, ...completion };
+    expect(result).toEqual({ delivery: by, needsUpdate });
+    if (needsUpdate) system.held.push(held);
+    else if (by === 'deleted') model.remove(held);
+    else model.complete(held, by);
   }
 }
 
-type Call = { held: Delivery; count: ReturnType<typeof countUpTo> | undefined };
-
-/** How many failures of the webhook the calls count. */
-const countedIn = (calls: readonly Call[], { webhookId }: Delivery) =>
-  calls.filter(({ held, count }) => held.webhookId === webhookId && count).length;
-
-function planCompletion(system: System, held: Delivery, outcome: Outcome) {
-  if (outcome.to === 'deleted') {
-    const completion: Completion = { delivery: 'deleted' };
-    return { completion, count: undefined };
-  }
+function toCompletion(system: System, held: Delivery, outcome: Outcome): Completion {
+  if (outcome.to === 'deleted') return { delivery: 'deleted' };
   const by = apply(system, held, outcome);
-  const count = outcome.to === 'failed' ? countUpTo(outcome.limit) : undefined;
-  const completion: Completion = count ? { delivery: by, count } : { delivery: by };
-  return { completion, count };
+  return outcome.to === 'failed' ? { delivery: by, needsUpdate: outcome.needsUpdate } : { delivery: by };
 }
 
 async function release(system: System, { which }: Of<'release'>): Promise<void> {

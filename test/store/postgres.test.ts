@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
-import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
@@ -13,7 +13,6 @@ import {
   bytesOf,
   claim,
   claimed,
-  complete,
   deleteAll,
   delivery,
   end,
@@ -253,6 +252,10 @@ describe('claims of two processes', () => {
   const ids = (webhookId: string, most: number) => count(most).map((n) => `${webhookId}${n + 1}`);
   const publishAll = (store: Store, ...all: string[]) => publish(store, ...all.map((id) => delivery(id, 1)));
 
+  /** A process may learn late of deliveries that became free in another one. */
+  const claimSoon = (store: Store, at: number, expected: readonly string[]) =>
+    expect.poll(async () => (await claim(store, at)).ids, soon).toEqual(expected);
+
   it('never return a delivery twice', async () => {
     const [one, other] = await openTwice();
     const all = ['a', 'b', 'c'].flatMap((webhookId) => ids(webhookId, 60));
@@ -274,7 +277,7 @@ describe('claims of two processes', () => {
     await other.deliveries.release([held]);
     expect((await claim(other, 1)).ids).toEqual([]);
     await retry(one, 'a1', 5);
-    expect((await claim(other, 15)).ids).toEqual(['a1']);
+    await claimSoon(other, 15, ['a1']);
     await end(other, 'a1', 16);
     await end(other, 'a2', 16);
     await expect.poll(() => one.deliveries.pending().count, soon).toBe(0);
@@ -357,19 +360,22 @@ describe('claims of two processes', () => {
     await publishAll(one, ...all);
     await claim(one, 1, 20);
     await claim(other, 1, 20);
-    const countUpTo = (limit: number) => (window: FailureWindow | null) => {
-      const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
-      return { window: counted, needsUpdate: counted.count >= limit };
+    const fail = (store: Store, id: string) => {
+      const held = claimed(store, id);
+      const rule = (transaction: Transaction) => {
+        const counted = (transaction.failures('a')?.count ?? 0) + 1;
+        transaction.deliveries.complete(held, ended(held, 9, 'failed'));
+        transaction.deliveries.setFailures('a', { start: 5, count: counted });
+        return counted;
+      };
+      return store.update(rule, { failuresOf: ['a'] });
     };
-    const fail = (store: Store, id: string) =>
-      complete(store, id, { delivery: ended(claimed(store, id), 9, 'failed'), count: countUpTo(30) });
-    const outcomes = await Promise.all([
+    const counts = await Promise.all([
       ...all.slice(0, 20).map((id) => fail(one, id)),
       ...all.slice(20).map((id) => fail(other, id)),
     ]);
-    expect(outcomes.filter((outcome) => outcome?.needsUpdate === false)).toHaveLength(29);
-    expect(outcomes.filter((outcome) => outcome?.needsUpdate)).toHaveLength(11);
-    expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 29 });
+    expect(counts.sort((a, b) => a - b)).toEqual(count(40).map((n) => n + 1));
+    expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 40 });
   });
 });
 

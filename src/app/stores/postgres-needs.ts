@@ -3,7 +3,7 @@ import { type TokenRow, selectTokens, toToken } from '../../auth/token-store-pos
 import { type Client, query } from '../../store/postgres/database.ts';
 import type { Needs, TransactionFacts } from '../../store/transaction.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import { lockFailureWindows } from '../../webhooks/queue/postgres/failure-windows.ts';
+import { readFailureWindows } from '../../webhooks/queue/postgres/failure-windows.ts';
 import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
 
 export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<TransactionFacts> {
@@ -22,7 +22,7 @@ export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<
         )
       : undefined,
     webhookIds.length > 0
-      ? lockFailureWindows(client, webhookIds)
+      ? readFailureWindows(client, webhookIds)
       : (new Map() as ReadonlyMap<string, FailureWindow>),
   ]);
   const tokenOf = new Map(tokens?.rows.map((row) => [row.hash, toToken(row)]));

@@ -241,7 +241,7 @@ function writesOn(client: Client, { deliveries, jobs, tokens, uploads }: Ports):
     jobs: jobs.writesOn(client),
     tokens: tokenWrites,
     uploads: uploads.writesOn(client),
-    check: () => deliveryWrites.check(),
+    finish: () => deliveryWrites.finish(),
     committed: () => {
       tokenWrites.committed();
       return deliveries.noteCommit(deliveryWrites);

@@ -52,8 +52,8 @@ type WriterOptions = {
 export type Writes = TransactionWrites & {
   /** The recorded entries of the audit trail, which the writer inserts. */
   readonly entries: readonly AuditEntry[];
-  /** Waits for writes that may fail, such as those with a lost claim. */
-  readonly check: () => Promise<void>;
+  /** Performs the writes that are collected. Throws if a claim is lost. */
+  readonly finish: () => Promise<void>;
   /** Called after the commit. Resolves when what the writes have left to do is done. */
   readonly committed: () => Promise<void>;
 };
@@ -131,10 +131,10 @@ export class Writer {
     }
     const writes = writesOn(client);
     const performed = Promise.all(changes.writes.map((write) => write(writes)));
-    // `check` reports the same error.
+    // `await performed` below reports it, unless `finish` fails first.
     performed.catch(() => undefined);
     // The commit must not be sent before it is known that no claim is lost.
-    await writes.check();
+    await writes.finish();
     const version = rows.length > 0 ? replica.seen + 1 : replica.seen;
     await Promise.all([
       performed,

@@ -17,8 +17,8 @@
 // deliveries, and links each to the one that repeats it.
 //
 // `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as
-// the call. They lock only the rows they write; a failure that counts towards deactivation also locks the failure
-// window of its webhook.
+// the call. They lock only the rows they write. What also changes a webhook, such as a failure that is counted, is an
+// update.
 import type { Reader } from '../../store/state.ts';
 import type { Count } from '../../store/transaction.ts';
 import type { FailureWindow } from '../sending/failure-window.ts';
@@ -137,15 +137,12 @@ export type Claimed = {
   readonly nextAt: number | undefined;
 };
 
-/**
- * What becomes of a claimed delivery. `count` gets the failure window of the webhook, which no other process
- * changes meanwhile. With `needsUpdate`, of the completion or of its count, the queue must store nothing.
- */
+/** What becomes of a claimed delivery. With `needsUpdate`, the queue must store nothing. */
 export type Completion = AttemptOutcome | DeletedOutcome;
 
 /**
  * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with
- * `Store.update`, which can change the webhook and publish an event in the same transaction.
+ * `Store.update`, which can count a failure, change the webhook and publish an event in the same transaction.
  */
 export type Completed = { readonly delivery: Delivery | 'deleted'; readonly needsUpdate: boolean };
 
@@ -191,7 +188,7 @@ export type DeliveryRetention = {
 declare module '../../store/transaction.ts' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface Needs {
-    /** Webhooks whose failure windows are read. No other update changes these windows until this one has ended. */
+    /** Webhooks whose failure windows are read. */
     readonly failuresOf?: readonly string[] | undefined;
   }
   // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.

@@ -9,16 +9,11 @@ import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { type FailureWindow, countFailure, isFailing } from './failure-window.ts';
 
-/** `needsUpdate`: the end of the delivery changes its webhook, which only an update can do. */
-export type AttemptOutcome = {
-  readonly delivery: Delivery;
-  readonly needsUpdate?: boolean;
-  /** Present if the delivery is a failure that counts towards the deactivation of its webhook. */
-  readonly count?: (window: FailureWindow | null) => {
-    readonly window: FailureWindow;
-    readonly needsUpdate: boolean;
-  };
-};
+/**
+ * `needsUpdate`: the end of the delivery changes its webhook or the failure window of the webhook, which only an update
+ * can do.
+ */
+export type AttemptOutcome = { readonly delivery: Delivery; readonly needsUpdate?: boolean };
 
 /** The deliveries of a deleted webhook are deleted too. */
 export type DeletedOutcome = { readonly delivery: 'deleted' };
@@ -36,16 +31,9 @@ export function outcomeOf(
   // as inactive.
   const isActive = webhook.active && webhook.deactivations === sentTo.deactivations;
   const delivery = endAttempt(claimed, attempt, settings, isActive);
-  const matters = isActive && !delivery.isPing;
-  const recovers = matters && delivery.state === 'delivered' && webhook.warning?.hasRecovered === false;
-  if (!matters || delivery.state !== 'failed') return { delivery, needsUpdate: recovers };
-  return {
-    delivery,
-    count: (window) => {
-      const { window: counted, deactivates } = countFailure(settings, window, endOf(attempt));
-      return { window: counted, needsUpdate: deactivates || mustWarn(webhook, counted, settings) };
-    },
-  };
+  const recovers = delivery.state === 'delivered' && webhook.warning?.hasRecovered === false;
+  const needsUpdate = isActive && !delivery.isPing && (delivery.state === 'failed' || recovers);
+  return { delivery, needsUpdate };
 }
 
 /** Each window has one warning, and its start identifies it. */
@@ -58,7 +46,7 @@ export function unattemptedOutcomeOf(
   reader: Reader,
   claimed: Delivery,
   at: number,
-): Pick<AttemptOutcome, 'delivery'> | DeletedOutcome {
+): AttemptOutcome | DeletedOutcome {
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   // Another process may have created or activated the webhook before this one received the change.
@@ -80,10 +68,14 @@ export function completeWithin(
   const outcome = outcomeOf(transaction, claimed, attempt, sentTo);
   const webhook = transaction.get(webhooks, claimed.webhookId);
   if (outcome.delivery === 'deleted' || !webhook) return undefined;
-  const { delivery, count, needsUpdate } = outcome;
+  const { delivery, needsUpdate } = outcome;
   transaction.deliveries.complete(claimed, delivery);
-  if (count) return { delivery, notice: recordFailure(transaction, webhook, endOf(attempt)) };
-  return { delivery, notice: needsUpdate ? recordRecovery(transaction, webhook) : undefined };
+  if (!needsUpdate) return { delivery, notice: undefined };
+  const notice =
+    delivery.state === 'failed'
+      ? recordFailure(transaction, webhook, endOf(attempt))
+      : recordRecovery(transaction, webhook);
+  return { delivery, notice };
 }
 
 function recordFailure(transaction: Transaction, webhook: Webhook, at: number): WebhookNotice | undefined {

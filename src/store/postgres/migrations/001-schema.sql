@@ -119,8 +119,8 @@ create table messages (
 -- The failures of a webhook that count towards its deactivation. A row without a start is not a window.
 create table failure_windows (
   webhook_id text collate "C" primary key,
-  start bigint,
-  count bigint
+  start bigint not null,
+  count bigint not null
 );
 
 -- Event ids, kept for a day to recognise repeated events.

@@ -89,7 +89,8 @@ export class MemoryDeliveries {
       return done;
     },
     setFailures: (webhookId, window) => {
-      this.#setFailures(webhookId, window);
+      if (window === null) this.#windows.delete(webhookId);
+      else this.#windows.set(webhookId, window);
       return done;
     },
     complete: (claimed, delivery) => {
@@ -138,11 +139,6 @@ export class MemoryDeliveries {
     if (delivery.state === 'pending') this.#hasFreed = true;
   }
 
-  #setFailures(webhookId: string, window: FailureWindow | null): void {
-    if (window === null) this.#windows.delete(webhookId);
-    else this.#windows.set(webhookId, window);
-  }
-
   #publish(rule: (reader: Reader) => readonly Delivery[], remember: Remembered | undefined): number {
     const earlier = remember && this.#findEvent(remember.eventId, remember.at);
     if (earlier) return earlier.deliveries;
@@ -179,9 +175,7 @@ export class MemoryDeliveries {
       return { delivery: 'deleted', needsUpdate: false };
     }
     const delivery = freeze(completion.delivery);
-    const counted = completion.count?.(this.failures(delivery.webhookId));
-    if (completion.needsUpdate || counted?.needsUpdate) return { delivery, needsUpdate: true };
-    if (counted) this.#setFailures(delivery.webhookId, freeze(counted.window));
+    if (completion.needsUpdate) return { delivery, needsUpdate: true };
     this.#settle(claimed, delivery);
     this.notify();
     return { delivery, needsUpdate: false };

@@ -1,44 +1,25 @@
-// Reads and writes the failure windows of webhooks.
+// Reads and writes the failure windows of webhooks. Only updates write them, one after another.
 import { type Client, query } from '../../../store/postgres/database.ts';
 import type { FailureWindow } from '../../sending/failure-window.ts';
 
 type WindowRow = {
   readonly webhook_id: string;
-  readonly start: number | null;
-  readonly count: number | null;
+  readonly start: number;
+  readonly count: number;
 };
 
-/** Locks the windows until the transaction ends, also those of webhooks that have none yet. */
-export async function lockFailureWindows(
-  client: Client,
-  webhookIds: readonly string[],
-): Promise<ReadonlyMap<string, FailureWindow>> {
-  // Sorted, so that two transactions that lock several windows do not wait for each other.
-  const sorted = [...new Set(webhookIds)].sort();
-  const [, { rows }] = await Promise.all([
-    query(
-      client,
-      'insert into failure_windows (webhook_id) select unnest($1::text[]) on conflict do nothing',
-      [sorted],
-    ),
-    query<WindowRow>(
-      client,
-      `select webhook_id, start, count from failure_windows where webhook_id = any($1::text[])
-       order by webhook_id for update`,
-      [sorted],
-    ),
-  ]);
-  return toWindows(rows);
-}
-
+/** Null removes the window. */
 export async function setFailureWindows(
   client: Client,
   windows: ReadonlyMap<string, FailureWindow | null>,
 ): Promise<void> {
   await query(
     client,
-    `insert into failure_windows (webhook_id, start, count)
-     select * from unnest($1::text[], $2::bigint[], $3::bigint[])
+    `with given as materialized (
+       select * from unnest($1::text[], $2::bigint[], $3::bigint[]) g(webhook_id, start, count)),
+     removed as (
+       delete from failure_windows w using given g where w.webhook_id = g.webhook_id and g.start is null)
+     insert into failure_windows (webhook_id, start, count) select * from given where start is not null
      on conflict (webhook_id) do update set start = excluded.start, count = excluded.count`,
     [
       [...windows.keys()],
@@ -50,20 +31,11 @@ export async function setFailureWindows(
 
 export async function readFailureWindows(
   client: Client,
-  webhookId?: string,
+  webhookIds?: readonly string[],
 ): Promise<ReadonlyMap<string, FailureWindow>> {
-  const select = 'select webhook_id, start, count from failure_windows where start is not null';
-  const { rows } =
-    webhookId === undefined
-      ? await query<WindowRow>(client, select)
-      : await query<WindowRow>(client, `${select} and webhook_id = $1`, [webhookId]);
-  return toWindows(rows);
-}
-
-function toWindows(rows: readonly WindowRow[]): ReadonlyMap<string, FailureWindow> {
-  return new Map(
-    rows.flatMap(({ webhook_id: id, start, count }) =>
-      start === null || count === null ? [] : [[id, { start, count }] as const],
-    ),
-  );
+  const select = 'select webhook_id, start, count from failure_windows';
+  const { rows } = webhookIds
+    ? await query<WindowRow>(client, `${select} where webhook_id = any($1::text[])`, [webhookIds])
+    : await query<WindowRow>(client, select);
+  return new Map(rows.map(({ webhook_id: id, start, count }) => [id, { start, count }]));
 }

@@ -194,7 +194,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   async failureWindow(webhookId: string): Promise<FailureWindow | null> {
-    const windows = await this.#options.database.use((client) => readFailureWindows(client, webhookId));
+    const windows = await this.#options.database.use((client) => readFailureWindows(client, [webhookId]));
     return windows.get(webhookId) ?? null;
   }
 

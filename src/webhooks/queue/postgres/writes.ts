@@ -15,11 +15,12 @@ import { completeDeliveries, completeValues, insertDeliveries, insertValues } fr
 
 const enqueueStatement = `with ${insertDeliveries()} select from chosen`;
 const completeStatement = `with ${completeDeliveries()} select number from done`;
+const done = Promise.resolve();
 
 export class TransactionDeliveries implements DeliveryWrites {
   readonly #client: Client;
   readonly #claims: Claims;
-  readonly #completions: Promise<void>[] = [];
+  readonly #windows = new Map<string, FailureWindow | null>();
   /** The deliveries that the commit adds. */
   readonly added: Delivery[] = [];
   /** The claimed deliveries that the commit completes, and what becomes of them. */
@@ -53,36 +54,38 @@ export class TransactionDeliveries implements DeliveryWrites {
   }
 
   async deleteAll(webhookId: string, count: Count): Promise<void> {
-    // First, as when a failure is counted: otherwise the two could wait for each other.
-    const [, upTo] = await Promise.all([
-      query(this.#client, 'delete from failure_windows where webhook_id = $1', [webhookId]),
-      this.#lastNumber(),
-    ]);
-    this.emptied.push({ webhookId, upTo, discardedAt: undefined, count });
+    this.#windows.set(webhookId, null);
+    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: undefined, count });
   }
 
   setFailures(webhookId: string, window: FailureWindow | null): Promise<void> {
-    return setFailureWindows(this.#client, new Map([[webhookId, window]]));
+    this.#windows.set(webhookId, window);
+    return done;
   }
 
   complete(claimed: Delivery, delivery: Delivery): Promise<void> {
-    const completion = this.#complete(claimed, delivery);
-    this.#completions.push(completion);
-    return completion;
-  }
-
-  /** Waits until it is known that no claim is lost. */
-  async check(): Promise<void> {
-    await Promise.all(this.#completions);
-  }
-
-  async #complete(claimed: Delivery, delivery: Delivery): Promise<void> {
-    const row = this.#claims.rowOf(claimed);
-    if (row === undefined) throw new LostClaim(claimed.id);
-    const values = completeValues([{ claimed, delivery, ...row }]);
-    const { rows } = await query(this.#client, completeStatement, values);
-    if (rows.length === 0) throw new LostClaim(claimed.id);
     this.completed.push({ claimed, delivery });
+    return done;
+  }
+
+  /** Completes the deliveries and sets the failure windows. Throws if a claim is lost. */
+  async finish(): Promise<void> {
+    await Promise.all([
+      this.#windows.size > 0 ? setFailureWindows(this.#client, this.#windows) : done,
+      this.completed.length > 0 ? this.#complete() : done,
+    ]);
+  }
+
+  async #complete(): Promise<void> {
+    const held = this.completed.map(({ claimed, delivery }) => {
+      const row = this.#claims.rowOf(claimed);
+      if (row === undefined) throw new LostClaim(claimed.id);
+      return { claimed, delivery, ...row };
+    });
+    const { rows } = await query<{ number: number }>(this.#client, completeStatement, completeValues(held));
+    const numbers = new Set(rows.map(({ number }) => number));
+    const lost = held.find(({ number }) => !numbers.has(number));
+    if (lost) throw new LostClaim(lost.claimed.id);
   }
 
   /** Deliveries that are added later belong to the time after the update. */

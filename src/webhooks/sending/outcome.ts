@@ -16,7 +16,7 @@ import { type FailureWindow, countFailure, isFailing } from './failure-window.ts
 export type AttemptOutcome = { readonly delivery: Delivery; readonly needsUpdate?: boolean };
 
 /** The deliveries of a deleted webhook are deleted too. */
-export type DeletedOutcome = { readonly delivery: 'deleted' };
+export type DeletedOutcome = { readonly delivery: 'deleted'; readonly needsUpdate?: false };
 
 export function outcomeOf(
   reader: Reader,

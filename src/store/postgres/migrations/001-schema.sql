@@ -116,7 +116,7 @@ create table messages (
   primary key (job_id, number)
 );
 
--- The failures of a webhook that count towards its deactivation. A row without a start is not a window.
+-- The failures of a webhook that count towards its deactivation.
 create table failure_windows (
   webhook_id text collate "C" primary key,
   start bigint not null,

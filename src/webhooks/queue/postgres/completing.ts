@@ -9,11 +9,9 @@ import type { ClaimsOptions } from './claims.ts';
 import type { PublishingOptions } from './publishing.ts';
 import {
   type Held,
-  claimValues,
   completeDeliveries,
   completeParameters,
   completeValues,
-  isHeld,
   parametersAfter,
 } from './rows.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
@@ -31,27 +29,11 @@ type Results = Map<Complete, Completed | Error | undefined>;
 
 const maxAtOnce = 500;
 
-const isCurrent = 'not (select is_outdated from current)';
-
 const completeStatement = (() => {
-  const p = parametersAfter(
-    completeParameters,
-    'times',
-    'numbers',
-    'claims',
-    'sinces',
-    'seen',
-    'server',
-    'known',
-  );
+  const p = parametersAfter(completeParameters, 'seen', 'server', 'known');
   return `with current as (select ${areOutcomesOutdated(p)} as is_outdated),
-    ${completeDeliveries(isCurrent)},
-    deleted as (
-      delete from queue q using unnest(${p.times}::bigint[], ${p.numbers}::bigint[], ${p.claims}::bigint[], ${p.sinces}::bigint[])
-        v(created_at, number, claim, claimed_since)
-      where ${isHeld} and ${isCurrent} returning q.number, q.id),
-    content as (delete from deliveries d using deleted where d.id = deleted.id)
-    select is_outdated, array(select number::float8 from done union all select number::float8 from deleted) as numbers from current`;
+    ${completeDeliveries('not (select is_outdated from current)')}
+    select is_outdated, array(select number::float8 from done) as numbers from current`;
 })();
 
 export class Completing {
@@ -100,64 +82,41 @@ export class Completing {
     state: SeenState,
     results: Results,
   ): Promise<readonly Complete[]> {
-    const replaced: Ended[] = [];
-    const deleted: Ended[] = [];
+    const held: Ended[] = [];
     for (const item of items) {
       const { claimed } = item;
       const row = this.#options.claims.rowOf(claimed);
       if (row === undefined) continue;
       const completion = attempt(() => item.rule(this.#options.reader));
       if (completion instanceof Error) results.set(item, completion);
-      else if (completion.delivery === 'deleted') deleted.push({ item, claimed, delivery: claimed, ...row });
       // The update decides again, on the newest state.
       else if (completion.needsUpdate)
         results.set(item, { delivery: completion.delivery, needsUpdate: true });
-      else replaced.push({ item, claimed, delivery: completion.delivery, ...row });
+      else held.push({ item, claimed, delivery: completion.delivery, ...row });
     }
-    return this.#store(replaced, deleted, state, results);
-  }
-
-  async #store(
-    replaced: readonly Ended[],
-    deleted: readonly Ended[],
-    state: SeenState,
-    results: Results,
-  ): Promise<readonly Complete[]> {
-    const all = [...replaced, ...deleted];
-    if (all.length === 0) return [];
-    const { database } = this.#options;
+    if (held.length === 0) return [];
+    const { database, claims } = this.#options;
     const [row] = await database.write<{ is_outdated: boolean; numbers: number[] }>(completeStatement, [
-      ...completeValues(replaced),
-      ...claimValues(deleted),
+      ...completeValues(held),
       state.seen,
       state.server,
       database.knownSchema,
     ]);
-    if (row?.is_outdated) return all.map(({ item }) => item);
+    if (row?.is_outdated) return held.map(({ item }) => item);
     const done = new Set(row?.numbers);
-    for (const { item, delivery, number } of replaced) {
-      if (done.has(number)) {
-        results.set(item, { delivery, needsUpdate: false });
-        this.#noteCompleted(delivery);
-      }
-      this.#options.claims.forget(item.claimed);
-    }
-    for (const { item, delivery, number } of deleted) {
-      if (done.has(number)) {
-        results.set(item, { delivery: 'deleted', needsUpdate: false });
-        this.#options.pending.subtract(delivery);
-      }
-      this.#options.claims.forget(item.claimed);
+    for (const { item, claimed, delivery, number } of held) {
+      claims.forget(claimed);
+      if (!done.has(number)) continue;
+      results.set(item, { delivery, needsUpdate: false });
+      this.#noteCompleted(claimed, delivery);
     }
     return [];
   }
 
-  #noteCompleted(delivery: Delivery): void {
-    if (delivery.state === 'pending') {
-      this.#options.claims.noteFree([delivery]);
-      return;
-    }
-    this.#options.pending.subtract(delivery);
-    this.#options.trimmer.noteFinished(delivery);
+  #noteCompleted(claimed: Delivery, delivery: Delivery | 'deleted'): void {
+    const { claims, pending, trimmer } = this.#options;
+    if (delivery !== 'deleted' && delivery.state === 'pending') return claims.noteFree([delivery]);
+    pending.subtract(claimed);
+    if (delivery !== 'deleted') trimmer.noteFinished(delivery);
   }
 }

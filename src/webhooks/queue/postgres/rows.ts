@@ -118,16 +118,19 @@ export const insertChosen = `content as (
 /** A claimed delivery and what becomes of it. `number` and `claim` are those of its row in `queue`. */
 export type Held = {
   readonly claimed: Delivery;
-  readonly delivery: Delivery;
+  readonly delivery: Delivery | 'deleted';
   readonly number: number;
   readonly claim: number;
 };
 
 export function completeValues(completed: readonly Held[]): unknown[] {
-  const deliveries = completed.map(({ delivery }) => delivery);
+  const deliveries = completed.map(({ claimed, delivery }) => (delivery === 'deleted' ? claimed : delivery));
   return [
-    ...claimValues(completed),
-    deliveries.map(({ state }) => state),
+    completed.map(({ claimed }) => claimed.createdAt),
+    completed.map(({ number }) => number),
+    completed.map(({ claim }) => claim),
+    completed.map(({ claimed }) => waitingSince(claimed)),
+    completed.map(({ delivery }) => (delivery === 'deleted' ? delivery : delivery.state)),
     deliveries.map(({ endedAt }) => endedAt),
     deliveries.map(priorityOf),
     deliveries.map(waitingSince),
@@ -139,21 +142,11 @@ export function completeValues(completed: readonly Held[]): unknown[] {
 
 export const completeParameters = 10;
 
-/** Identifies claims; the values of `isHeld`. */
-export function claimValues(held: readonly Pick<Held, 'claimed' | 'number' | 'claim'>[]): unknown[] {
-  return [
-    held.map(({ claimed }) => claimed.createdAt),
-    held.map(({ number }) => number),
-    held.map(({ claim }) => claim),
-    held.map(({ claimed }) => waitingSince(claimed)),
-  ];
-}
-
 /**
  * SQL condition: nobody has claimed the delivery `q` since the claim `v`. If a crash of the database has undone the
  * claim, or another process has released it, the row is as it was before: no attempt has changed `since`.
  */
-export const isHeld = `q.created_at = v.created_at and q.number = v.number
+const isHeld = `q.created_at = v.created_at and q.number = v.number
   and (q.claim = v.claim or (q.claim is null and q.since = v.claimed_since))`;
 
 /** Null is stored as 0. */
@@ -180,7 +173,8 @@ export function completeDeliveries(condition = 'true'): string {
       returning q.number, q.created_at, q.id, q.webhook_id, q.event_type, v.state, q.priority = 0 as is_ping, v.ended_at, v.attempts, v.status),
     inserted as (
       insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
-      select * from ended),
+      select * from ended where state <> 'deleted'),
+    content as (delete from deliveries d using ended e where d.id = e.id and e.state = 'deleted'),
     done as (select number from retried union all select number from ended)`;
 }
 

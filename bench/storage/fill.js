@@ -12,8 +12,8 @@ export async function fillEventIds(client, count, publishedAt) {
 /** A hundred tokens for each user, the most that a user may have by default. */
 export async function fillTokens(client, count, expires) {
   await client.query(
-    `insert into tokens (hash, username, credential_id, created_at, expires, binding)
-     select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '='), 'user' || n / 100,
+    `insert into tokens (hash, id, username, credential_id, created_at, expires, binding)
+     select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '='), 'token-' || n, 'user' || n / 100,
        gen_random_uuid()::text, $2::bigint - 3600000, $2, null
      from generate_series(1, $1::bigint) n`,
     [count, expires],

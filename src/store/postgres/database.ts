@@ -34,17 +34,10 @@ const settings = [
   'set plan_cache_mode = force_generic_plan',
 ];
 
-const timeouts = [
-  'set statement_timeout = 5000',
-  'set lock_timeout = 3000',
-  'set idle_in_transaction_session_timeout = 1000',
-];
+const timeouts = { statement_timeout: 5000, lock_timeout: 3000, idle_in_transaction_session_timeout: 1000 };
 
-const noTimeouts = [
-  'set statement_timeout = 0',
-  'set lock_timeout = 0',
-  'set idle_in_transaction_session_timeout = 0',
-];
+const setTimeouts = Object.entries(timeouts).map(([name, ms]) => `set ${name} = ${ms}`);
+const setNoTimeouts = Object.keys(timeouts).map((name) => `set ${name} = 0`);
 
 /** Reads bigint as number: counts and times stay below 2^53. */
 const types = new pg.TypeOverrides();
@@ -165,7 +158,7 @@ export class Database {
   /** Runs the work on a connection of its own, on which the server has no time limits. */
   usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#connectAlone(async (client) => {
-      await client.query([...settings, ...noTimeouts].join('; '));
+      await client.query([...settings, ...setNoTimeouts].join('; '));
       return work(client);
     });
   }
@@ -220,7 +213,7 @@ export class Database {
     failed.catch(() => undefined);
     try {
       await Promise.race([client.connect(), failed]);
-      await client.query(timeouts.join('; '));
+      await client.query(setTimeouts.join('; '));
       client.on('notification', ({ payload }) => onNotice(payload ?? ''));
       await client.query(`listen ${pg.escapeIdentifier(channel)}`);
       await failed;
@@ -250,7 +243,7 @@ export class Database {
     pool.on('connect', (client) => {
       count(1);
       client.on('error', (error) => noteFailure(client, error));
-      client.query([...settings, ...timeouts].join('; ')).catch(() => undefined);
+      client.query([...settings, ...setTimeouts].join('; ')).catch(() => undefined);
     });
     return pool;
   }

@@ -22,9 +22,6 @@ type Complete = { readonly claimed: Delivery; readonly rule: (reader: Reader) =>
 
 type Ended = Held & { readonly item: Complete };
 
-/** The state on which a rule ran. */
-type SeenState = { readonly seen: number; readonly server: string };
-
 type Results = Map<Complete, Completed | Error | undefined>;
 
 const maxAtOnce = 500;
@@ -62,11 +59,11 @@ export class Completing {
     const { database, replica, refresh } = this.#options;
     database.requireWritable();
     const results: Results = new Map();
-    const outdated = await this.#completeAt(items, { seen: replica.seen, server: replica.server }, results);
+    const outdated = await this.#completeAt(items, replica.seen, results);
     if (outdated.length > 0) {
       await refresh();
       database.requireWritable();
-      const again = await this.#completeAt(outdated, { seen: anyVersion, server: replica.server }, results);
+      const again = await this.#completeAt(outdated, anyVersion, results);
       for (const item of again) results.set(item, database.changedMeanwhile());
     }
     await this.#options.trimmer.trim();
@@ -79,7 +76,7 @@ export class Completing {
    */
   async #completeAt(
     items: readonly Complete[],
-    state: SeenState,
+    seen: number,
     results: Results,
   ): Promise<readonly Complete[]> {
     const held: Ended[] = [];
@@ -95,11 +92,11 @@ export class Completing {
       else held.push({ item, claimed, delivery: completion.delivery, ...row });
     }
     if (held.length === 0) return [];
-    const { database, claims } = this.#options;
+    const { database, replica, claims } = this.#options;
     const [row] = await database.write<{ is_outdated: boolean; numbers: number[] }>(completeStatement, [
       ...completeValues(held),
-      state.seen,
-      state.server,
+      seen,
+      replica.server,
       database.knownSchema,
     ]);
     if (row?.is_outdated) return held.map(({ item }) => item);

@@ -326,16 +326,12 @@ function inTurns(rows: readonly ClaimedRow[], due: readonly Candidate[]): readon
   return Array.from({ length: longest }, (_, rank) => queues.flatMap((queue) => queue[rank] ?? [])).flat();
 }
 
-function add(counts: Map<string, number>, key: string, count: number): void {
-  counts.set(key, (counts.get(key) ?? 0) + count);
-}
-
-function countByReceiver(
-  { receiverOf }: ClaimRequest,
-  claims: readonly { readonly webhook_id: string; readonly count: number }[],
-): Map<string, number> {
+function countByReceiver({ receiverOf }: ClaimRequest, claims: readonly OtherClaims[]): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { webhook_id: id, count } of claims) add(counts, receiverOf(id), count);
+  for (const { webhook_id: id, count } of claims) {
+    const receiver = receiverOf(id);
+    counts.set(receiver, (counts.get(receiver) ?? 0) + count);
+  }
   return counts;
 }
 

@@ -11,6 +11,9 @@ type RetentionGroup = {
   readonly keep: number;
 };
 
+/** How many deliveries of a group finished since it was trimmed last. */
+type Noted = { readonly group: RetentionGroup; readonly count: number };
+
 /** A transaction deletes at most this many deliveries, so that no other write waits for long. */
 const batch = 1_000;
 
@@ -42,8 +45,7 @@ type Trimmed = {
 export class Trimmer {
   readonly #database: Database;
   readonly #retention: DeliveryRetention;
-  /** Deliveries that finished since their group was trimmed last. */
-  readonly #finished = new Map<string, { readonly group: RetentionGroup; count: number }>();
+  readonly #finished = new Map<string, Noted>();
   /**
    * When the last delivery ended that was trimmed, by group. Those before it are deleted, but PostgreSQL cannot remove
    * their index entries while a backup may still read them.
@@ -66,32 +68,25 @@ export class Trimmer {
   }
 
   noteFinished(delivery: Delivery): void {
-    if (delivery.state !== 'pending') this.#note(this.#groupOf(delivery), 1);
+    if (delivery.state !== 'pending') this.#note(delivery.webhookId, isRecoverable(delivery), 1);
   }
 
   noteDiscarded(webhookId: string, count: number): void {
-    this.#note({ webhookId, isRecoverable: true, keep: this.#retention.recoverable }, count);
+    this.#note(webhookId, true, count);
   }
 
   /** Notes that deliveries of a webhook were redelivered. */
   noteRedelivered(webhookId: string, count: number): void {
     // They ended earlier than others that are kept.
     this.#trimmedTo.delete(keyOf(webhookId, false));
-    this.#note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
+    this.#note(webhookId, false, count);
   }
 
-  #note(group: RetentionGroup, count: number): void {
-    const key = keyOf(group.webhookId, group.isRecoverable);
-    const noted = this.#finished.get(key) ?? { group, count: 0 };
-    noted.count += count;
-    this.#finished.set(key, noted);
-  }
-
-  #groupOf(delivery: Delivery): RetentionGroup {
-    const { webhookId } = delivery;
-    return isRecoverable(delivery)
-      ? { webhookId, isRecoverable: true, keep: this.#retention.recoverable }
-      : { webhookId, isRecoverable: false, keep: this.#retention.history };
+  #note(webhookId: string, isRecoverableGroup: boolean, count: number): void {
+    const key = keyOf(webhookId, isRecoverableGroup);
+    const keep = isRecoverableGroup ? this.#retention.recoverable : this.#retention.history;
+    const group = { webhookId, isRecoverable: isRecoverableGroup, keep };
+    this.#finished.set(key, { group, count: count + (this.#finished.get(key)?.count ?? 0) });
   }
 
   /** Trims the groups with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
@@ -105,9 +100,7 @@ export class Trimmer {
     await this.#trim(() => true);
   }
 
-  async #trim(
-    isChosen: (noted: { readonly group: RetentionGroup; readonly count: number }) => boolean,
-  ): Promise<void> {
+  async #trim(isChosen: (noted: Noted) => boolean): Promise<void> {
     const chosen = [...this.#finished].filter(([, noted]) => isChosen(noted));
     if (chosen.length === 0) return;
     for (const [key] of chosen) this.#finished.delete(key);

@@ -21,8 +21,9 @@ const limits = {
  * The settings of every connection, whatever the defaults of the database are. They are no parameters of the
  * connection, because PgBouncer refuses those.
  *
- * Nearly every statement finds its rows through an index in the order that it needs, and is planned once per connection.
- * The planner must not read a whole table, or sort, because a table was small or had no statistics at that moment.
+ * Nearly every statement finds its rows through an index in the order that it needs. The planner must not read a whole
+ * table, or sort, because a table was small or had no statistics at that moment. What it cannot avoid then seems so
+ * expensive that it would compile the statement, which takes longer than to run it.
  */
 const settings = [
   `set default_transaction_isolation = 'read committed'`,
@@ -31,7 +32,6 @@ const settings = [
   'set enable_seqscan = off',
   'set enable_bitmapscan = off',
   'set enable_sort = off',
-  'set plan_cache_mode = force_generic_plan',
 ];
 
 const timeouts = { statement_timeout: 5000, lock_timeout: 3000, idle_in_transaction_session_timeout: 1000 };

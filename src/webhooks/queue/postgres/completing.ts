@@ -57,12 +57,10 @@ export class Completing {
 
   async #completeAll(items: readonly Complete[]): Promise<readonly (Completed | Error | undefined)[]> {
     const { database, replica, refresh } = this.#options;
-    database.requireWritable();
     const results: Results = new Map();
     const outdated = await this.#completeAt(items, replica.seen, results);
     if (outdated.length > 0) {
       await refresh();
-      database.requireWritable();
       const again = await this.#completeAt(outdated, anyVersion, results);
       for (const item of again) results.set(item, database.changedMeanwhile());
     }

@@ -78,11 +78,9 @@ export class Publishing {
   /** Publishes the first items, as many as one statement may hold. */
   async #publishFirst(items: readonly Publish[]): Promise<readonly (number | Error)[]> {
     const { database, replica, refresh } = this.#options;
-    database.requireWritable();
     const results = await this.#publishAt(items, replica.seen);
     if (results) return results;
     await refresh();
-    database.requireWritable();
     const repeated = await this.#publishAt(items, anyVersion);
     if (!repeated) throw database.changedMeanwhile();
     return repeated;

@@ -189,13 +189,12 @@ export class PostgresDeliveries implements DeliveryQueue {
     return this.#pending.value;
   }
 
-  failureWindows(): Promise<ReadonlyMap<string, FailureWindow>> {
-    return this.#options.database.use((client) => readFailureWindows(client));
+  failureWindows(webhookIds?: readonly string[]): Promise<ReadonlyMap<string, FailureWindow>> {
+    return this.#options.database.use((client) => readFailureWindows(client, webhookIds));
   }
 
   async failureWindow(webhookId: string): Promise<FailureWindow | null> {
-    const windows = await this.#options.database.use((client) => readFailureWindows(client, [webhookId]));
-    return windows.get(webhookId) ?? null;
+    return (await this.failureWindows([webhookId])).get(webhookId) ?? null;
   }
 
   onFree(listener: () => void): () => void {

@@ -21,7 +21,6 @@ export class Redelivering {
   async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
     const { database, replica, refresh, pending, trimmer } = this.#options;
     if (!this.#isWanted(redelivery)) return nothingLeft;
-    database.requireWritable();
     const result = await pending.during(async () => {
       const created = await this.#createAt(redelivery, batch, replica.seen);
       if (created !== undefined) return created;

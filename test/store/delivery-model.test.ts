@@ -195,7 +195,7 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
     const result = results[index];
     expect(result !== undefined).toBe(isHeld);
     if (!result || !isHeld) continue;
-    const { delivery: by, needsUpdate = false } = { needsUpdate: false, ...completion };
+    const { delivery: by, needsUpdate } = { needsUpdate: false, ...completion };
     expect(result).toEqual({ delivery: by, needsUpdate });
     if (needsUpdate) system.held.push(held);
     else if (by === 'deleted') model.remove(held);

@@ -4,6 +4,7 @@
 // build.
 import { parseArgs } from 'node:util';
 import { print, printTable } from './kit.js';
+import { measureCrashes } from './storage/crashes.js';
 import { startDatabases } from './storage/databases.js';
 import { measureDeliveries, measureDrain } from './storage/deliveries.js';
 import { measureFaults } from './storage/faults.js';
@@ -23,6 +24,7 @@ const parts = {
   sweeps: measureSweeps,
   reads: measureReads,
   find: measureFind,
+  crashes: measureCrashes,
   snapshot: measureSnapshot,
   emptying: measureEmptying,
   size: measureSize,

@@ -31,6 +31,9 @@ const maxRoom = 1_000_000;
 /** The clocks of processes may differ by this much, as those of most machines do. */
 const maxSkewMs = 1_000;
 
+/** After a crash of the database, other processes reconnect and store the results of their attempts within this time. */
+const newServerPauseMs = 1_000;
+
 /** When another process was faster, this one claims again after this time. */
 const claimAgainMs = 20;
 
@@ -240,10 +243,14 @@ export class Claims {
     return rows;
   }
 
-  /** Forgets what belongs to another database server. */
+  /**
+   * Forgets what belongs to another database server. A crash may have undone the claims of other processes, which are
+   * attempting these deliveries, so this process claims nothing for a moment.
+   */
   forgetServer(): void {
     this.#firstClaims = new Map();
     this.#groups.expire();
+    this.#pausedUntil = this.#options.runtime.now() + newServerPauseMs;
   }
 
   /** Notes when this process has first seen the retries of processes whose clocks are ahead. */

@@ -1,6 +1,7 @@
 // REST resources of the catalog for clients: names and types of the services that the caller may see.
 import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
+import { SharedJson, toText } from '../lib/json.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
 import type { CatalogCache } from './catalog-cache.ts';
@@ -60,14 +61,23 @@ function list(
   { catalogCache, currentVersion }: DirectoryOptions,
   folderName: string,
   caller: Caller,
-): AnswerOf<typeof directoryAnswer> {
-  const { folders, byFolder } = catalogCache.listing(audienceOf(caller));
-  return {
-    currentVersion: currentVersion(),
-    folders: folderName === rootFolder ? folders : [],
-    services: (byFolder.get(folderName) ?? []).map((service) => ({
-      name: fullNameOf(service),
-      type: service.type,
-    })),
+): SharedJson {
+  const audience = audienceOf(caller);
+  const version = currentVersion();
+  const json = (): AnswerOf<typeof directoryAnswer> => {
+    const { folders, byFolder } = catalogCache.listing(audience);
+    return {
+      currentVersion: version,
+      folders: folderName === rootFolder ? folders : [],
+      services: (byFolder.get(folderName) ?? []).map((service) => ({
+        name: fullNameOf(service),
+        type: service.type,
+      })),
+    };
   };
+  return new SharedJson(json, (space) =>
+    catalogCache.content(`directory ${space} ${version} ${audience} ${folderName}`, () => [
+      toText(json(), space),
+    ]),
+  );
 }

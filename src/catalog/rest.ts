@@ -1,5 +1,6 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../lib/caller.ts';
+import { type Json, SharedJson, toTexts } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
@@ -70,11 +71,8 @@ export function catalogResource(options: CatalogOptions): Resource {
     description: 'A folder of the catalog and the services in it.',
     access: 'member',
     answer: folderAnswer,
-    read: ({ subject, caller }) => ({
-      ...subject,
-      folders: [],
-      services: servicesJson(options, subject.folderName, caller),
-    }),
+    read: ({ subject, caller }) =>
+      listingJson(options, subject.folderName, caller, () => ({ ...subject, folders: [] })),
     view: views.folder,
     operations: { deleteFolder: deleteFolderOperation() },
     items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],
@@ -84,11 +82,11 @@ export function catalogResource(options: CatalogOptions): Resource {
     description: 'The root of the service catalog: its folders and services.',
     access: 'member',
     answer: catalogAnswer,
-    read: ({ caller }) => ({
-      folderName: rootFolder,
-      folders: catalogCache.listing(audienceOf(caller)).folders,
-      services: servicesJson(options, rootFolder, caller),
-    }),
+    read: ({ caller }) =>
+      listingJson(options, rootFolder, caller, () => ({
+        folderName: rootFolder,
+        folders: catalogCache.listing(audienceOf(caller)).folders,
+      })),
     view: views.root,
     resources: options.resources,
     operations: {
@@ -259,9 +257,22 @@ function visibleFolder(
   return isVisible ? findFolder(store, name) : undefined;
 }
 
-function servicesJson({ catalogCache }: CatalogOptions, folderName: string, caller: Caller): ServiceJson[] {
-  const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
-  return listed.map(toJson);
+/** The services of a folder. A large catalog is serialized once for all callers of an audience. */
+function listingJson(
+  { catalogCache }: CatalogOptions,
+  folderName: string,
+  caller: Caller,
+  head: () => { readonly [key: string]: Json },
+): SharedJson {
+  const audience = audienceOf(caller);
+  const services = () => (catalogCache.listing(audience).byFolder.get(folderName) ?? []).map(toJson);
+  return new SharedJson(
+    () => ({ ...head(), services: services() }),
+    (space) =>
+      catalogCache.content(`json ${space} ${audience} ${folderName}`, () =>
+        toTexts({ ...head(), services: [] }, services(), space),
+      ),
+  );
 }
 
 type ServiceJson = AnswerOf<typeof serviceAnswer>;

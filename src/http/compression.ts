@@ -6,14 +6,12 @@ import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createGzip, gzip } from 'node:zlib';
+import { largeAnswers } from './limits.ts';
 
 /** Shorter texts are hardly smaller after compression. */
 const minBytes = 1024;
 
 const compressedHeaders = { 'content-encoding': 'gzip', vary: 'accept-encoding' };
-
-/** A larger answer is not copied for each request: clients that do not read it would fill the memory. */
-const maxCopiedBytes = 64 * 1024;
 
 /** Sends the text of a single answer. */
 export function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
@@ -33,13 +31,15 @@ export class SharedAnswers {
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
     if (key !== undefined && bytes > minBytes) {
       if (acceptsGzip(reply)) {
-        this.#compress(parts, key).then(
-          (compressed) => void reply.headers(compressedHeaders).send(compressed),
-          () => {
-            this.#compressed.delete(key);
-            sendPlain(reply, parts, bytes);
-          },
-        );
+        this.#compress(parts, key)
+          .then(
+            (compressed) => reply.headers(compressedHeaders).send(compressed),
+            () => {
+              this.#compressed.delete(key);
+              return sendPlain(reply, parts, bytes);
+            },
+          )
+          .catch((error: unknown) => reply.send(error));
         return reply;
       }
       // A cache must not send this answer to every client.
@@ -55,10 +55,11 @@ export class SharedAnswers {
   }
 }
 
+/** The parts of a large answer are not copied for each client. */
 function sendPlain(reply: FastifyReply, parts: readonly Buffer[], bytes: number): FastifyReply {
-  return reply
-    .header('content-length', bytes)
-    .send(bytes <= maxCopiedBytes ? Buffer.concat(parts) : Readable.from(parts));
+  if (bytes <= largeAnswers.minBytes) return reply.send(Buffer.concat(parts));
+  for (const part of parts) reply.server.answersInMemory.hold(reply, part);
+  return reply.header('content-length', bytes).send(Readable.from(parts));
 }
 
 function acceptsGzip({ request: { headers } }: FastifyReply): boolean {

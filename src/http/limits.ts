@@ -45,3 +45,13 @@ export const anonymousBodies = {
 } as const;
 
 export const signedInBodies = { maxBytes: 128 * 1024 ** 2 } as const;
+
+/** Answers of more than `minBytes` that are in memory because their clients have not read them yet. */
+export const largeAnswers = {
+  minBytes: 64 * 1024,
+  maxBytes: 96 * 1024 ** 2,
+  maxBytesPerNetwork: 64 * 1024 ** 2,
+} as const;
+
+/** Requests of one connection that wait for their answers. */
+export const maxUnanswered = 16;

@@ -13,6 +13,7 @@ import { isListed, plainAddress } from '../lib/address.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
+import { limitAnswers } from './answer-limits.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { sendJson } from './json.ts';
@@ -42,7 +43,7 @@ declare module 'fastify' {
   }
 }
 
-type ServerOptions = {
+export type ServerOptions = {
   readonly logger: FastifyBaseLogger;
   readonly metrics: Metrics;
   readonly trustedProxies: BlockList;
@@ -101,6 +102,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   const allowedMethods = new AllowedMethods(app);
   options.extend?.(app);
+  limitAnswers(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);

@@ -1,4 +1,4 @@
-// JSON as a type, JSON that is serialized once, and limits on its size.
+// JSON as a type, JSON that is serialized once for many answers, and limits on its size.
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
@@ -7,21 +7,51 @@ export function asJson(value: object): { readonly [key: string]: Json } {
   return value as { readonly [key: string]: Json };
 }
 
-export class CachedJson {
-  readonly json: Json;
-  #bytes: Buffer | undefined;
+/** JSON whose text many answers share. `space` is the indentation. */
+export class SharedJson {
+  readonly json: () => Json;
+  readonly bytes: (space: number) => Promise<Buffer>;
 
-  constructor(json: Json) {
+  constructor(json: () => Json, bytes: (space: number) => Promise<Buffer>) {
     this.json = json;
+    this.bytes = bytes;
   }
 
-  get bytes(): Buffer {
-    return (this.#bytes ??= Buffer.from(JSON.stringify(this.json)));
+  /** Serializes the value when the first answer needs it. */
+  static of(json: Json): SharedJson {
+    const texts = new Map<number, Promise<Buffer>>();
+    return new SharedJson(
+      () => json,
+      (space) => {
+        const bytes = texts.get(space) ?? Promise.resolve(Buffer.from(toText(json, space)));
+        texts.set(space, bytes);
+        return bytes;
+      },
+    );
   }
 }
 
-export function plainJson(answer: Json | CachedJson): Json {
-  return answer instanceof CachedJson ? answer.json : answer;
+export function plainJson(answer: Json | SharedJson): Json {
+  return answer instanceof SharedJson ? answer.json() : answer;
+}
+
+/** Indented text ends with a line break. */
+export function toText(json: Json, space: number): string {
+  return space === 0 ? JSON.stringify(json) : `${JSON.stringify(json, null, space)}\n`;
+}
+
+/** The same text in parts, for a value whose last property is a long list, which `head` has as an empty one. */
+export function* toTexts(head: Json, list: Iterable<Json>, space: number): Iterable<string> {
+  const text = toText(head, space);
+  const end = text.lastIndexOf('[]') + 1;
+  const lineBreak = (level: number) => (space === 0 ? '' : `\n${' '.repeat(level * space)}`);
+  let separator = '';
+  yield text.slice(0, end);
+  for (const item of list) {
+    yield separator + lineBreak(2) + JSON.stringify(item, null, space).replaceAll('\n', lineBreak(2));
+    separator = ',';
+  }
+  yield (separator === '' ? '' : lineBreak(1)) + text.slice(end);
 }
 
 type JsonLimits = { readonly values: number; readonly nesting: number };

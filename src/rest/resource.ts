@@ -3,7 +3,7 @@
 import type { Access, Caller } from '../lib/caller.ts';
 import type { ErrorKind, Problem } from '../lib/errors.ts';
 import type { Html } from '../lib/html.ts';
-import type { CachedJson, Json } from '../lib/json.ts';
+import type { SharedJson, Json } from '../lib/json.ts';
 import type { Change } from '../store/audit-change.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
@@ -61,7 +61,7 @@ export type Checked<P = unknown> = { readonly problems: readonly Problem[]; read
 
 type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
 
-export type Answer = Json | CachedJson;
+export type Answer = Json | SharedJson;
 
 export type Outcome = {
   readonly json: Answer;

@@ -1,8 +1,9 @@
 // The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
 import { prefersHtml } from '../http/accept.ts';
-import { sendJson } from '../http/json.ts';
-import { CachedJson, type Json, plainJson } from '../lib/json.ts';
+import { SharedAnswers } from '../http/compression.ts';
+import { jsonHeaders, sendJson } from '../http/json.ts';
+import { type Json, SharedJson, toText } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
 
@@ -21,12 +22,27 @@ export function readFormat(
   return allowed.find((format) => format === name);
 }
 
-export function sendAnswer(
+const sharedAnswers = new SharedAnswers();
+
+export async function sendAnswer(
+  reply: FastifyReply,
+  answer: Json | SharedJson,
+  format: Format | undefined,
+): Promise<FastifyReply> {
+  if (!(answer instanceof SharedJson)) return sendPlainAnswer(reply, 200, answer, format);
+  const bytes = await answer.bytes(spaceOf(format));
+  return sharedAnswers.send(reply.headers(jsonHeaders), [bytes], bytes);
+}
+
+export function sendPlainAnswer(
   reply: FastifyReply,
   status: number,
-  answer: Json | CachedJson,
+  answer: Json,
   format: Format | undefined,
 ): FastifyReply {
-  if (format === 'pjson') return sendJson(reply, status, `${JSON.stringify(plainJson(answer), null, 2)}\n`);
-  return sendJson(reply, status, answer instanceof CachedJson ? answer.bytes : JSON.stringify(answer));
+  return sendJson(reply, status, toText(answer, spaceOf(format)));
+}
+
+function spaceOf(format: Format | undefined): number {
+  return format === 'pjson' ? 2 : 0;
 }

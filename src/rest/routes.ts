@@ -27,7 +27,7 @@ import { pathTemplate } from './path-template.ts';
 import { type AuditTrail, RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, guessFormat } from './request.ts';
 import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
-import { readFormat, sendAnswer } from './response.ts';
+import { readFormat, sendAnswer, sendPlainAnswer } from './response.ts';
 
 /** Answers with pages. */
 type PageResponder = {
@@ -237,7 +237,7 @@ async function respond(
   if (outcome.headers) void reply.headers(outcome.headers);
   return responder && rest.format === 'html'
     ? responder.sendOutcome(rest, reply, outcome)
-    : sendAnswer(reply, 200, outcome.json, rest.format);
+    : sendAnswer(reply, outcome.json, rest.format);
 }
 
 async function execute(rest: RestRequest, authenticator: Authenticator): Promise<Outcome> {
@@ -318,5 +318,5 @@ async function sendError(
     const identity = request.rest?.identity ?? (await identifySession(request, authenticator.identify));
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }
-  return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
+  return sendPlainAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
 }

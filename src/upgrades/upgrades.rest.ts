@@ -1,5 +1,5 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
-import { CachedJson, type Json, asJson } from '../lib/json.ts';
+import { SharedJson, type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
@@ -86,21 +86,21 @@ function upgradesResource(options: UpgradesOptions): Resource {
 class StatusReader {
   readonly #jobService: JobService;
   readonly #runtime: Runtime;
-  #cached: { readonly job: Job; readonly status: CachedJson } | undefined;
+  #cached: { readonly job: Job; readonly status: SharedJson } | undefined;
 
   constructor({ jobService, runtime }: Pick<UpgradesOptions, 'jobService' | 'runtime'>) {
     this.#jobService = jobService;
     this.#runtime = runtime;
   }
 
-  async read(job: Job | null, after: number): Promise<Json | CachedJson> {
+  async read(job: Job | null, after: number): Promise<Json | SharedJson> {
     if (!job) return noUpgradeStatus;
     const isLasting = job.state !== 'in_progress' && after === 0;
     if (isLasting && this.#cached?.job === job) return this.#cached.status;
     const messages = await this.#jobService.messages(job, after);
     const json = asJson(jobStatus(job, messages, this.#runtime.now()));
     if (!isLasting) return json;
-    const status = new CachedJson(json);
+    const status = SharedJson.of(json);
     this.#cached = { job, status };
     return status;
   }

@@ -1,0 +1,92 @@
+// Limits what clients make the server keep that do not read their answers.
+//
+// Answers of at most `minBytes` fit into the buffers of the operating system. A larger answer stays in memory until
+// the client has read it, so all of them together are limited. Answers that share their bytes count once: a listing
+// that many clients get must be one buffer for all of them (SharedAnswers), a page, or a stream that waits for its
+// reader.
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Socket } from 'node:net';
+import { networkOf } from '../lib/address.ts';
+import { ServiceError } from '../lib/errors.ts';
+import { clientAddress } from './client-address.ts';
+import { largeAnswers, maxUnanswered } from './limits.ts';
+
+declare module 'fastify' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyInstance {
+    answersInMemory: AnswersInMemory;
+  }
+}
+
+type Held = { readonly network: string; answers: number };
+
+/** The bytes of large answers that are being sent. */
+export class AnswersInMemory {
+  readonly #held = new Map<Buffer, Held>();
+
+  /** Counts the bytes until the answer is sent or its connection has ended. Throws if there are too many. */
+  hold(reply: FastifyReply, bytes: Buffer): void {
+    if (bytes.length <= largeAnswers.minBytes) return;
+    const held = this.#held.get(bytes) ?? this.#add(bytes, networkOf(clientAddress(reply.request)));
+    held.answers += 1;
+    reply.raw.once('close', () => {
+      held.answers -= 1;
+      if (held.answers === 0) this.#held.delete(bytes);
+    });
+  }
+
+  #add(bytes: Buffer, network: string): Held {
+    let [total, ofNetwork] = [0, 0];
+    for (const [{ length }, other] of this.#held) {
+      total += length;
+      if (other.network === network) ofNetwork += length;
+    }
+    const isExceeded =
+      total + bytes.length > largeAnswers.maxBytes ||
+      ofNetwork + bytes.length > largeAnswers.maxBytesPerNetwork;
+    // One answer is always possible, whatever its size.
+    if (isExceeded && total > 0)
+      throw new ServiceError('unavailable', 'The server is sending too many large answers.', {
+        retryAfterSeconds: 5,
+      });
+    const held = { network, answers: 0 };
+    this.#held.set(bytes, held);
+    return held;
+  }
+}
+
+export function limitAnswers(app: FastifyInstance): void {
+  limitUnanswered(app);
+  app.decorate('answersInMemory', new AnswersInMemory());
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    const isLarge =
+      (typeof payload === 'string' || Buffer.isBuffer(payload)) && payload.length > largeAnswers.minBytes;
+    if (!isLarge) return done(null, payload);
+    try {
+      const bytes = typeof payload === 'string' ? Buffer.from(payload) : (payload as Buffer);
+      app.answersInMemory.hold(reply, bytes);
+      done(null, bytes);
+    } catch (error) {
+      done(error as ServiceError);
+    }
+  });
+}
+
+/**
+ * Closes connections on which too many requests wait for their answers. Node starts all requests of a pipeline that
+ * arrive together.
+ */
+function limitUnanswered(app: FastifyInstance): void {
+  const unanswered = new WeakMap<Socket, number>();
+  app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    unanswered.set(socket, count);
+    if (count <= maxUnanswered) return done();
+    reply.hijack();
+    socket.destroy();
+  });
+  app.addHook('onResponse', ({ raw: { socket } }, _reply, done) => {
+    unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
+    done();
+  });
+}

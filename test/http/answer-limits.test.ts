@@ -1,0 +1,121 @@
+// Clients that do not read their answers: what they make the server keep is limited.
+import fastify, { type FastifyInstance } from 'fastify';
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { limitAnswers } from '../../src/http/answer-limits.ts';
+import { SharedAnswers } from '../../src/http/compression.ts';
+import { maxUnanswered } from '../../src/http/limits.ts';
+import { SharedJson, toText, toTexts } from '../../src/lib/json.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
+
+const mebibyte = 1024 ** 2;
+
+let app: FastifyInstance;
+let sockets: Socket[] = [];
+let release: () => void = () => undefined;
+let started = 0;
+
+beforeEach(async () => {
+  app = fastify({ trustProxy: true });
+  started = 0;
+  limitAnswers(app);
+  app.setErrorHandler((error, _request, reply) =>
+    reply.code(error instanceof ServiceError ? 503 : 500).send({ message: (error as Error).message }),
+  );
+  const held = new Promise<void>((resolve) => (release = resolve));
+  app.get('/waiting', async () => {
+    started += 1;
+    await held;
+    return 'done';
+  });
+  app.get('/own/:size', (request) =>
+    Buffer.alloc(Number((request.params as { size: string }).size) * mebibyte),
+  );
+  const bytes = Buffer.alloc(60 * mebibyte);
+  const shared = new SharedAnswers();
+  app.get('/shared', (_request, reply) => shared.send(reply, [Buffer.from('<'), bytes], undefined));
+  await app.listen({ port: 0, host: '127.0.0.1' });
+});
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+  release();
+  await app.close();
+});
+
+async function open(): Promise<Socket> {
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  sockets.push(socket);
+  await once(socket, 'connect');
+  return socket;
+}
+
+const get = (path: string, address = '192.0.2.1') =>
+  `GET ${path} HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: ${address}\r\n\r\n`;
+
+/** Sends the request, reads the first bytes of the answer and no more. Returns the status. */
+async function stall(path: string, address?: string): Promise<{ status: number; socket: Socket }> {
+  const socket = await open();
+  socket.write(get(path, address));
+  const [chunk] = (await once(socket, 'data')) as [Buffer];
+  socket.pause();
+  return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(chunk.toString('latin1'))?.[1]), socket };
+}
+
+describe('requests of one connection that wait for their answers', () => {
+  it('are answered in order', async () => {
+    const socket = await open();
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    socket.write(get('/waiting').repeat(maxUnanswered));
+    await expect.poll(() => started).toBe(maxUnanswered);
+    release();
+    await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(maxUnanswered);
+    socket.write(get('/waiting').repeat(maxUnanswered));
+    await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(2 * maxUnanswered);
+  });
+
+  it('close the connection if they are too many, and the others do not start', async () => {
+    const socket = await open();
+    socket.write(get('/waiting').repeat(1_000));
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(started).toBe(maxUnanswered);
+  });
+});
+
+describe('large answers that are not read', () => {
+  it('are limited for a network and for all, until their connections have ended', async () => {
+    const first = await stall('/own/60');
+    expect(first.status).toBe(200);
+    expect((await stall('/own/5')).status).toBe(503);
+    const other = await stall('/own/30', '198.51.100.1');
+    expect(other.status).toBe(200);
+    expect((await stall('/own/10', '203.0.113.1')).status).toBe(503);
+    first.socket.destroy();
+    await expect.poll(async () => (await stall('/own/60')).status).toBe(200);
+  });
+
+  it('count once if they share their bytes', async () => {
+    for (let n = 0; n < 20; n += 1) expect((await stall('/shared')).status).toBe(200);
+  });
+
+  it('are possible whatever their size', async () => {
+    expect((await stall('/own/120')).status).toBe(200);
+  });
+});
+
+describe('JSON that many answers share', () => {
+  it.each([0, 2])('has the same text in parts, indented by %d', (space) => {
+    const head = { name: 'a\n[]', folders: [], services: [] };
+    for (const services of [[], [{ a: 1, b: ['x', '\n'] }], [1, { c: [] }, 'z\n']])
+      expect([...toTexts(head, services, space)].join('')).toBe(toText({ ...head, services }, space));
+  });
+
+  it('is serialized once for each indentation', async () => {
+    const json = SharedJson.of({ a: [1] });
+    expect(await json.bytes(0)).toBe(await json.bytes(0));
+    expect((await json.bytes(2)).toString()).toBe('{\n  "a": [\n    1\n  ]\n}\n');
+  });
+});

@@ -198,6 +198,7 @@ describe('TEST_CONTROL', () => {
       { ...on, UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'file' },
       'UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.',
     ],
+    [{ ...on, METRICS_PORT: '9090' }, 'METRICS_PORT must not be given with TEST_CONTROL=true.'],
     [
       { ...on, HOST: '0.0.0.0' },
       'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.',

@@ -39,6 +39,17 @@ describe('the process', () => {
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('closed');
   });
 
+  it('shows the metrics at a port of their own', async () => {
+    const { child, output, exited, listening } = startProcess({ METRICS_PORT: '0', HOST: '127.0.0.1' });
+    const address = await listening;
+    await expect.poll(() => output.err).toMatch(/metrics {2}\S+/);
+    const metrics = /metrics {2}(\S+)/.exec(output.err)?.[1] ?? '';
+    expect(await (await fetch(metrics)).text()).toContain('steward_process_cpu_user_seconds_total');
+    expect((await fetch(`${address}/metrics`)).status).toBe(404);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+  });
+
   it('finishes open requests before it stops, and accepts no new connection', async () => {
     const { child, exited, listening } = startProcess({ ADMIN_PASSWORD: 'a good password' });
     const { hostname, port } = new URL(await listening);

@@ -11,8 +11,8 @@ import { errorPage, errorTitle } from '../console/pages.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
-import { registerProbes } from '../http/probes.ts';
-import { createServer } from '../http/server.ts';
+import { registerMetrics, registerProbes } from '../http/probes.ts';
+import { type ServerOptions, createServer } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
 import { retryWithin } from '../lib/async.ts';
 import { openApiDocument } from '../rest/openapi/document.ts';
@@ -24,6 +24,8 @@ import { type AppOptions, adminResource, createServices, restResource } from './
 
 export type App = {
   readonly http: FastifyInstance;
+  /** The second listener, if the configuration has one. */
+  readonly metricsHttp: FastifyInstance | undefined;
   readonly metricsRegistry: Registry;
   readonly urls: PublicUrls;
   readonly trees: { readonly admin: Resource; readonly tokens: Resource; readonly rest: Resource };
@@ -52,7 +54,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
   });
   let isClosing = false;
-  const http: FastifyInstance = createServer({
+  const serverOptions: ServerOptions = {
     logger: options.logger,
     metrics,
     trustedProxies: config.trustedProxies,
@@ -65,7 +67,12 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
       const links = [{ name: 'Go to the home page', href: urls.homePath }];
       return sendHtml(reply, status, errorPage(layout, body.error, links));
     },
-  });
+  };
+  const http = createServer(serverOptions);
+  const metricsHttp =
+    config.metricsPort === undefined
+      ? undefined
+      : createServer({ ...serverOptions, hasTreeAtRoot: false, extend: undefined });
   // The port is known only once the server listens.
   const urls = new PublicUrls(
     config,
@@ -107,8 +114,8 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await mountRest(mount, trees);
   await mountSoap(mount);
   assets.register(http);
+  registerMetrics(metricsHttp ?? http, metrics, config.metricsToken);
   registerProbes(http, {
-    metrics,
     reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
     openApi: {
       path: `${config.adminPath}/openapi.json`,
@@ -124,6 +131,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     homePath: config.adminPath === '' ? undefined : () => urls.homePath,
   });
   await http.ready();
+  await metricsHttp?.ready();
   // As late as possible, because the password is hashed on another thread meanwhile.
   const createdAdministrator = await whileStarting(() =>
     tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
@@ -132,6 +140,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
 
   return {
     http,
+    metricsHttp,
     metricsRegistry: metrics.registry,
     urls,
     trees: { admin, tokens, rest },
@@ -143,7 +152,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
       ),
     async close() {
       isClosing = true;
-      await stop(() => http.close());
+      await stop(() => Promise.all([http.close(), metricsHttp?.close()]));
     },
   };
 

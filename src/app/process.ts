@@ -69,12 +69,15 @@ function closeOnSignals({ close: closeServer, logger }: StartedServer): void {
   process.on('SIGINT', (signal) => void close(signal));
 }
 
-function printAddresses({ address, app: { urls }, config, adminPassword }: StartedServer): void {
+function printAddresses(server: StartedServer): void {
+  const { address, metricsAddress, app, config, adminPassword } = server;
+  const { urls } = app;
   print([
     `Steward listens on ${address}`,
     `  catalog  ${urls.base}${config.catalogPath}`,
     `  WSDL     ${urls.base}${config.catalogPath}?wsdl`,
     `  admin    ${urls.base}${config.adminPath}`,
+    ...(metricsAddress ? [`  metrics  ${metricsAddress}/metrics`] : []),
   ]);
   if (adminPassword !== undefined && config.adminPassword === undefined) {
     print([

@@ -68,6 +68,8 @@ export type AppOptions = {
   /** Failed sign-ins that still count. Default: none. */
   readonly signInLimit?: SignInLimit;
   readonly passwords?: Passwords;
+  /** How old the text of the metrics may be. */
+  readonly metricsMaxAgeMs?: number;
   /** Adds hooks that run before all others. */
   readonly extend?: (http: FastifyInstance) => void;
 };
@@ -98,10 +100,13 @@ export function createServices(options: AppOptions) {
     passwords: options.passwords,
   });
   const catalogCache = new CatalogCache(store, runtime);
-  const metrics = new Metrics({
-    deliveries: () => webhookStats(store, runtime.now()),
-    upgrades: () => upgradeStats(store, runtime.now()),
-  });
+  const metrics = new Metrics(
+    {
+      deliveries: () => webhookStats(store, runtime.now()),
+      upgrades: () => upgradeStats(store, runtime.now()),
+    },
+    options.metricsMaxAgeMs,
+  );
   const limits = { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes };
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {

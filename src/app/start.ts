@@ -1,4 +1,5 @@
 // Starts a server: variables → configuration → store → app → listen. Handles no signals and prints nothing.
+import type { FastifyInstance } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type AddressInfo, isIPv6 } from 'node:net';
@@ -50,6 +51,8 @@ export type StartedServer = {
   readonly logger: Logger;
   /** The address that the server listens on. */
   readonly address: string;
+  /** The address of the second listener. */
+  readonly metricsAddress: string | undefined;
   /** Empty unless the options ask for it. */
   readonly adminToken: string;
   /** Undefined unless this start has created the first administrator. */
@@ -96,7 +99,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   let adminToken = '';
   try {
     if (options.issueAdminToken) adminToken = await app.issueAdminToken();
-    await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
+    const listening = { host: config.host, listenTextResolver: () => 'listening' };
+    await app.http.listen({ ...listening, port: config.port });
+    if (app.metricsHttp) await app.metricsHttp.listen({ ...listening, port: config.metricsPort ?? 0 });
   } catch (error) {
     await app.close();
     throw error;
@@ -106,13 +111,14 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     app,
     config,
     logger,
-    address: addressOf(app),
+    address: addressOf(app.http),
+    metricsAddress: app.metricsHttp && addressOf(app.metricsHttp),
     adminToken,
     adminPassword: app.createdAdministrator ? adminPassword : undefined,
     async close() {
       const closed = new AbortController();
       runtime.sleep(closeWithinMs, closed.signal).then(
-        () => app.http.server.closeAllConnections(),
+        () => [app.http, app.metricsHttp].forEach((http) => http?.server.closeAllConnections()),
         () => undefined,
       );
       try {
@@ -172,7 +178,7 @@ function warnOfUnknownContainers({ simulatedFailures }: Config, logger: Logger):
     logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
 }
 
-function addressOf({ http }: App): string {
-  const { address, port } = http.server.address() as AddressInfo;
+function addressOf({ server }: FastifyInstance): string {
+  const { address, port } = server.address() as AddressInfo;
   return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
 }

@@ -43,6 +43,7 @@ function findTestControlProblems(given: Readonly<Record<string, string | undefin
   const isLoopback = given.HOST === undefined || isLoopbackHost(given.HOST);
   return [
     ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
+    ...(given.METRICS_PORT === undefined ? [] : ['METRICS_PORT must not be given with TEST_CONTROL=true.']),
     ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
       ? []
       : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),

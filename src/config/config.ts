@@ -87,6 +87,8 @@ export function readConfig(
     testControl: value.TEST_CONTROL,
     testControlToken: value.TEST_CONTROL_TOKEN,
     seed: value.SEED,
+    metricsToken: value.METRICS_TOKEN,
+    metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
   });
 }

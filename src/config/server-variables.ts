@@ -3,6 +3,10 @@ import * as z from 'zod';
 import { isPassword, passwordRule, usernames } from '../auth/user.ts';
 import { addressRanges, flag, integerText, name, path } from './value-schemas.ts';
 
+const token = z
+  .string()
+  .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -');
+
 export const addresses = {
   HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
   PORT: integerText(0, 65535)
@@ -156,9 +160,7 @@ export const testing = {
       'true: the control API at /control resets the server, moves its clock, makes requests fail and shows what clients send. Only for ' +
         'tests: anybody who reaches /control can do everything. Requires the memory store and simulated upgrades.',
     ),
-  TEST_CONTROL_TOKEN: z
-    .string()
-    .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -')
+  TEST_CONTROL_TOKEN: token
     .optional()
     .describe(
       'The bearer token that /control requires. Required if HOST is not a loopback address. Default: none is required.',
@@ -169,6 +171,17 @@ export const testing = {
     .optional()
     .describe(
       'With TEST_CONTROL: makes ids, tokens and generated keys repeatable. They are no secrets then. Default: they are random.',
+    ),
+};
+
+export const metrics = {
+  METRICS_TOKEN: token
+    .optional()
+    .describe('The bearer token that /metrics requires. Default: none is required.'),
+  METRICS_PORT: integerText(0, 65535)
+    .optional()
+    .describe(
+      'The port of a second listener, at the address HOST, that answers /metrics only. 0 selects any free port. Default: /metrics is at PORT.',
     ),
 };
 

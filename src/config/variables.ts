@@ -1,6 +1,6 @@
 // All environment variables: their groups, and the schema that checks each of them.
 import * as z from 'zod';
-import { access, addresses, catalog, database, logging, rest, testing } from './server-variables.ts';
+import { access, addresses, catalog, database, logging, metrics, rest, testing } from './server-variables.ts';
 import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
 import { webhookVariables } from './webhook-variables.ts';
 
@@ -16,6 +16,7 @@ export const variableGroups = {
   'Upgrades on Kubernetes': kubernetes,
   'Simulated upgrades': simulation,
   'Test control': testing,
+  Metrics: metrics,
   Logging: logging,
 };
 
@@ -30,6 +31,7 @@ export const variables = z.object({
   ...kubernetes,
   ...simulation,
   ...testing,
+  ...metrics,
   ...logging,
 });
 

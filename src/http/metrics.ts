@@ -34,6 +34,8 @@ type StatsReaders = {
   readonly upgrades: () => UpgradeStats;
 };
 
+type RenderedMetrics = { readonly contentType: string; readonly text: string };
+
 export class Metrics {
   readonly registry = new Registry();
   readonly #requestDuration = new Histogram({
@@ -99,9 +101,12 @@ export class Metrics {
     'When the last successful job ended, in seconds since 1970. 0 if none has.',
   );
   readonly #readers: StatsReaders;
+  readonly #maxAgeMs: number;
+  #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
 
-  constructor(readers: StatsReaders) {
+  constructor(readers: StatsReaders, maxAgeMs = 1000) {
     this.#readers = readers;
+    this.#maxAgeMs = maxAgeMs;
   }
 
   observeRequest({ method, route, status, seconds }: ObservedRequest): void {
@@ -116,7 +121,18 @@ export class Metrics {
     this.#failedDeliveries.inc();
   }
 
-  async render(): Promise<{ contentType: string; text: string }> {
+  /** Rendering takes milliseconds, so callers of one second share a text. */
+  render(): Promise<RenderedMetrics> {
+    const at = performance.now();
+    if (!this.#rendered || at >= this.#rendered.at + this.#maxAgeMs)
+      this.#rendered = { at, metrics: this.#render() };
+    const { metrics } = this.#rendered;
+    // The next caller tries again.
+    metrics.catch(() => (this.#rendered = undefined));
+    return metrics;
+  }
+
+  async #render(): Promise<RenderedMetrics> {
     const deliveries = await this.#readers.deliveries();
     const upgrades = this.#readers.upgrades();
     this.#pending.set(deliveries.pending);

@@ -1,22 +1,47 @@
 // /health, /ready, /metrics, openapi.json, and the redirect from /.
+import { bearerToken } from '../lib/caller.ts';
 import type { FastifyInstance } from 'fastify';
+import { ServiceError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
+import { isSameSecret } from '../lib/secret.ts';
 import { SharedAnswers } from './compression.ts';
 import { jsonHeaders, sendJson } from './json.ts';
 import type { Metrics } from './metrics.ts';
 
 type ProbeOptions = {
-  readonly metrics: Metrics;
   readonly reasonsNotReady: () => readonly string[];
   readonly openApi: { readonly path: string; readonly document: () => Json };
   readonly homePath: (() => string) | undefined;
 };
 
+const options = { method: ['GET', 'HEAD'], config: { answersWhileClosing: true as const } };
+
+/** The metrics need the token if there is one. */
+export function registerMetrics(app: FastifyInstance, metrics: Metrics, token: string | undefined): void {
+  app.route({
+    ...options,
+    url: '/metrics',
+    handler: async ({ headers }, reply) => {
+      if (token !== undefined) requireToken(headers.authorization, token);
+      const { contentType, text } = await metrics.render();
+      return reply.header('content-type', contentType).send(text);
+    },
+  });
+}
+
+function requireToken(authorization: string | undefined, token: string): void {
+  const problem = { field: 'Authorization', message: 'must be Bearer and the value of METRICS_TOKEN.' };
+  const given = bearerToken(authorization);
+  if (given === undefined)
+    throw new ServiceError('token-missing', 'Token required.', { problems: [problem] });
+  if (!isSameSecret(given, token))
+    throw new ServiceError('token-invalid', 'Invalid token.', { problems: [problem] });
+}
+
 export function registerProbes(
   app: FastifyInstance,
-  { metrics, reasonsNotReady, openApi, homePath }: ProbeOptions,
+  { reasonsNotReady, openApi, homePath }: ProbeOptions,
 ): void {
-  const options = { method: ['GET', 'HEAD'], config: { answersWhileClosing: true as const } };
   app.route({
     ...options,
     url: '/health',
@@ -30,14 +55,6 @@ export function registerProbes(
       return reasons.length === 0
         ? sendJson(reply, 200, { status: 'ready' })
         : sendJson(reply, 503, { status: 'not ready', reasons });
-    },
-  });
-  app.route({
-    ...options,
-    url: '/metrics',
-    handler: async (_request, reply) => {
-      const { contentType, text } = await metrics.render();
-      return reply.header('content-type', contentType).send(text);
     },
   });
   const documents = new SharedAnswers();

@@ -1,9 +1,9 @@
 // Who may call /control: programs on this machine and pages of this server, with the token if one is configured.
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { isLoopbackHost } from '../lib/address.ts';
 import { bearerToken } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
+import { isSameSecret } from '../lib/secret.ts';
 
 export type ControlAccess = { readonly publicUrl: () => string; readonly token: string | undefined };
 
@@ -28,7 +28,7 @@ export function checkAccess(
   const given = bearerToken(headers.authorization);
   if (given === undefined)
     throw new ServiceError('token-missing', 'Token required.', { problems: [tokenProblem] });
-  if (!isEqual(given, token))
+  if (!isSameSecret(given, token))
     throw new ServiceError('token-invalid', 'Invalid token.', { problems: [tokenProblem] });
 }
 
@@ -45,9 +45,4 @@ function forbidden(field: string, message: string): ServiceError {
   return new ServiceError('forbidden', 'The control API refuses this request.', {
     problems: [{ field, message }],
   });
-}
-
-function isEqual(given: string, expected: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
 }

@@ -42,6 +42,44 @@ describe('probes', () => {
     const names = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(names.filter((line) => !line.startsWith('steward_'))).toEqual([]);
   });
+
+  it('/metrics is rendered once a second at most', async () => {
+    const busy = await startServer({ metricsMaxAgeMs: 60_000 });
+    const [first, second] = await Promise.all([busy.get('/metrics'), busy.get('/metrics')]);
+    await busy.get('/health');
+    expect(second.body).toBe(first.body);
+    expect((await busy.get('/metrics')).body).toBe(first.body);
+    await busy.close();
+  });
+
+  it('/metrics needs METRICS_TOKEN', async () => {
+    const token = 'a-token-of-metrics';
+    const guarded = await startServer({ env: { METRICS_TOKEN: token } });
+    const get = (authorization?: string) =>
+      guarded.http.inject({ url: '/metrics', headers: authorization === undefined ? {} : { authorization } });
+    for (const given of [undefined, `Basic ${token}`, 'Bearer another-token-here', `Bearer ${token}x`]) {
+      const refused = await get(given);
+      expect(refused.statusCode).toBe(401);
+      expect(refused.body).toContain('must be Bearer and the value of METRICS_TOKEN.');
+      expect(refused.body).not.toContain('steward_');
+    }
+    expect((await get(`Bearer ${guarded.token('administrator')}`)).statusCode).toBe(401);
+    expect((await get(`Bearer ${token}`)).body).toContain('steward_http_requests_total');
+    expect((await guarded.get('/health')).statusCode).toBe(200);
+    await guarded.close();
+  });
+
+  it('/metrics is at METRICS_PORT only, without anything else', async () => {
+    const divided = await startServer({ env: { METRICS_PORT: '0' } });
+    expect((await divided.get('/metrics')).statusCode).toBe(404);
+    await divided.get('/health');
+    const listener = divided.app.metricsHttp;
+    const { body } = (await listener?.inject({ url: '/metrics' })) ?? { body: '' };
+    expect(body).toContain('steward_http_requests_total{method="GET",route="/health",status="200"} 1');
+    for (const url of ['/', '/health', '/admin', '/services?wsdl'])
+      expect((await listener?.inject({ url }))?.statusCode).toBe(404);
+    await divided.close();
+  });
 });
 
 describe('addresses', () => {

@@ -69,6 +69,8 @@ export type ServerOptions = {
   executor?: Executor;
   /** Adds hooks that run before all others. */
   extend?: (http: FastifyInstance) => void;
+  /** Default: metrics are rendered for every request. */
+  metricsMaxAgeMs?: number;
 };
 
 /** Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. */
@@ -147,6 +149,7 @@ export async function startServer({
     version: '0.0.0',
     adminHash: () => Promise.resolve(passwordHash),
     passwords,
+    metricsMaxAgeMs: options.metricsMaxAgeMs ?? 0,
     ...(options.extend && { extend: options.extend }),
   });
 

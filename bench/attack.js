@@ -11,12 +11,14 @@ import { bodyAttacks } from './attack/bodies.js';
 import { catalogAttacks } from './attack/catalog.js';
 import { manifestAttacks } from './attack/manifests.js';
 import { publisherAttacks } from './attack/publisher.js';
+import { readerAttacks } from './attack/readers.js';
 import { receiverAttacks } from './attack/receivers.js';
 import { signInAttacks } from './attack/sign-in.js';
 import { listening, print } from './kit.js';
 
-/** How long attacks without an end of their own run. */
+/** How long attacks without an end of their own run, and a part of the names of the attacks to run. */
 const seconds = Number(process.argv[2] ?? 10);
+const wanted = process.argv[3] ?? '';
 const password = 'a password for the attacks';
 const manifest = readFileSync(new URL('../deploy/kubernetes/deployment.yaml', import.meta.url), 'utf8');
 const podMegabytes = Number(/limits:[\s\S]*?memory: (\d+)Mi/.exec(manifest)[1]);
@@ -29,6 +31,7 @@ const attacks = {
   ...receiverAttacks,
   ...publisherAttacks,
   ...catalogAttacks,
+  ...readerAttacks,
 };
 
 function startServer() {
@@ -110,4 +113,4 @@ async function run(name, attack) {
 print(`Pod: ${podMegabytes} MiB, NODE_OPTIONS=${nodeOptions}`);
 print('| Attack | Peak memory, MiB | Processor, s | Slowest /health, ms | Responses | |');
 print('| --- | --- | --- | --- | --- | --- |');
-for (const [name, attack] of Object.entries(attacks)) await run(name, attack);
+for (const [name, attack] of Object.entries(attacks)) if (name.includes(wanted)) await run(name, attack);

@@ -13,7 +13,7 @@ function envelope(version) {
   );
 }
 
-async function addServices({ baseUrl, token }, count) {
+export async function addServices({ baseUrl, token }, count) {
   const description = 'x'.repeat(4000);
   const add = async (index) => {
     const fields = { token, serviceName: `Service${index}`, type: 'MapServer', description };

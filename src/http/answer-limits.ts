@@ -5,6 +5,7 @@
 // that many clients get must be one buffer for all of them (SharedAnswers), a page, or a stream that waits for its
 // reader.
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
@@ -55,8 +56,7 @@ export class AnswersInMemory {
   }
 }
 
-export function limitAnswers(app: FastifyInstance): void {
-  limitUnanswered(app);
+export function limitAnswersInMemory(app: FastifyInstance): void {
   app.decorate('answersInMemory', new AnswersInMemory());
   app.addHook('onSend', (_request, reply, payload, done) => {
     const isLarge =
@@ -72,21 +72,28 @@ export function limitAnswers(app: FastifyInstance): void {
   });
 }
 
+/** `burst`: the requests since other connections had a turn. */
+type Pipeline = { unanswered: number; burst: number };
+
 /**
- * Closes connections on which too many requests wait for their answers. Node starts all requests of a pipeline that
- * arrive together.
+ * Closes connections on which too many requests wait for their answers, and lets other connections have a turn after as
+ * many requests of one. Node starts all requests of a pipeline that arrive together, and reads up to 2 MiB of one
+ * connection before it looks at another. This runs before Fastify, because there may be thousands of them.
  */
-function limitUnanswered(app: FastifyInstance): void {
-  const unanswered = new WeakMap<Socket, number>();
-  app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
-    const count = (unanswered.get(socket) ?? 0) + 1;
-    unanswered.set(socket, count);
-    if (count <= maxUnanswered) return done();
-    reply.hijack();
-    socket.destroy();
-  });
-  app.addHook('onResponse', ({ raw: { socket } }, _reply, done) => {
-    unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
-    done();
-  });
+export function limitPipelines(handle: RequestListener): RequestListener {
+  const pipelines = new WeakMap<Socket, Pipeline>();
+  return (request, response) => {
+    const { socket } = request;
+    const pipeline = pipelines.get(socket) ?? { unanswered: 0, burst: 0 };
+    pipelines.set(socket, pipeline);
+    pipeline.unanswered += 1;
+    if (pipeline.unanswered > maxUnanswered) return void socket.destroy();
+    response.once('close', () => (pipeline.unanswered -= 1));
+    pipeline.burst += 1;
+    if (pipeline.burst === maxUnanswered) setImmediate(() => (pipeline.burst = 0));
+    if (pipeline.burst <= maxUnanswered) return handle(request, response);
+    setImmediate(() => {
+      if (!socket.destroyed) handle(request, response);
+    });
+  };
 }

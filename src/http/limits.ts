@@ -53,5 +53,5 @@ export const largeAnswers = {
   maxBytesPerNetwork: 64 * 1024 ** 2,
 } as const;
 
-/** Requests of one connection that wait for their answers. */
+/** Requests of one connection that wait for their answers. After as many, other connections have a turn. */
 export const maxUnanswered = 16;

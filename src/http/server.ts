@@ -6,14 +6,19 @@ import fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import type { IncomingMessage } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  createServer as createNodeServer,
+} from 'node:http';
 import type { BlockList } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
-import { limitAnswers } from './answer-limits.ts';
+import { limitAnswersInMemory, limitPipelines } from './answer-limits.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { sendJson } from './json.ts';
@@ -73,17 +78,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: (address) => isTrusted(address, trustedProxies),
     bodyLimit: maxBodyBytes,
-    connectionTimeout: connectionTimeoutMs,
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    http: {
-      // Without this, Node checks the two timeouts only every 30 seconds.
-      connectionsCheckingInterval: 1000,
-      headersTimeout: headersTimeoutMs,
-      maxHeaderSize: maxHeaderBytes,
-      // A hook refuses a missing Host, with the usual error body.
-      requireHostHeader: false,
-    },
+    serverFactory: (handle) => createHttpServer(limitPipelines(handle)),
     schemaController: withoutSchemas,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -102,7 +97,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   const allowedMethods = new AllowedMethods(app);
   options.extend?.(app);
-  limitAnswers(app);
+  limitAnswersInMemory(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
@@ -134,6 +129,22 @@ export function createServer(options: ServerOptions): FastifyInstance {
   if (!options.hasTreeAtRoot) app.setNotFoundHandler((request) => refuseUnknown(request, allowedMethods));
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   return app;
+}
+
+function createHttpServer(handle: RequestListener): Server {
+  const timeouts = {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    // Without this, Node checks the first two only every 30 seconds.
+    connectionsCheckingInterval: 1000,
+  };
+  // A hook refuses a missing Host, with the usual error body.
+  const server = createNodeServer(
+    { ...timeouts, maxHeaderSize: maxHeaderBytes, requireHostHeader: false },
+    handle,
+  );
+  return server.setTimeout(connectionTimeoutMs);
 }
 
 function isTrusted(address: string | undefined, trustedProxies: BlockList): boolean {

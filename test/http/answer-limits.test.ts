@@ -1,9 +1,10 @@
 // Clients that do not read their answers: what they make the server keep is limited.
 import fastify, { type FastifyInstance } from 'fastify';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { type AddressInfo, type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limitAnswers } from '../../src/http/answer-limits.ts';
+import { limitAnswersInMemory, limitPipelines } from '../../src/http/answer-limits.ts';
 import { SharedAnswers } from '../../src/http/compression.ts';
 import { maxUnanswered } from '../../src/http/limits.ts';
 import { SharedJson, toText, toTexts } from '../../src/lib/json.ts';
@@ -15,11 +16,13 @@ let app: FastifyInstance;
 let sockets: Socket[] = [];
 let release: () => void = () => undefined;
 let started = 0;
+let bodies = 0;
 
 beforeEach(async () => {
-  app = fastify({ trustProxy: true });
+  app = fastify({ trustProxy: true, serverFactory: (handle) => createServer(limitPipelines(handle)) });
   started = 0;
-  limitAnswers(app);
+  bodies = 0;
+  limitAnswersInMemory(app);
   app.setErrorHandler((error, _request, reply) =>
     reply.code(error instanceof ServiceError ? 503 : 500).send({ message: (error as Error).message }),
   );
@@ -27,6 +30,10 @@ beforeEach(async () => {
   app.get('/waiting', async () => {
     started += 1;
     await held;
+    return 'done';
+  });
+  app.post('/body', () => {
+    bodies += 1;
     return 'done';
   });
   app.get('/own/:size', (request) =>
@@ -75,6 +82,19 @@ describe('requests of one connection that wait for their answers', () => {
     await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(maxUnanswered);
     socket.write(get('/waiting').repeat(maxUnanswered));
     await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(2 * maxUnanswered);
+  });
+
+  it('close the connection if they are answered at once too, but too many arrive together', async () => {
+    const socket = await open();
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    const post =
+      'POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}';
+    socket.write(post.repeat(maxUnanswered));
+    await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(maxUnanswered);
+    socket.write(post.repeat(1_000));
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(bodies).toBeLessThan(4 * maxUnanswered);
   });
 
   it('close the connection if they are too many, and the others do not start', async () => {

@@ -9,7 +9,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const execute = promisify(execFile);
 const checkout = fileURLToPath(new URL('../', import.meta.url));
-type Manifest = { dependencies: Record<string, string> };
+const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as unknown;
+
+type Manifest = { version: string; dependencies: object; peerDependencies: Record<string, string> };
+const manifest = readJson(join(checkout, 'package.json')) as Manifest;
 
 const project = mkdtempSync(join(tmpdir(), 'steward-package-'));
 const installed = join(project, 'node_modules/steward');
@@ -24,16 +27,18 @@ beforeAll(async () => {
   packed = result;
   mkdirSync(installed, { recursive: true });
   await execute('tar', ['-xzf', join(project, result.filename), '-C', installed, '--strip-components=1']);
-  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Manifest;
-  for (const name of Object.keys(dependencies)) {
-    const link = join(project, 'node_modules', name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(checkout, 'node_modules', name), link);
-  }
+  const { dependencies } = readJson(join(installed, 'package.json')) as Manifest;
+  for (const name of Object.keys(dependencies)) install(name);
   writeFileSync(join(project, 'package.json'), '{"type":"module"}');
   writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
 });
 afterAll(() => rmSync(project, { recursive: true }));
+
+function install(name: string): void {
+  const link = join(project, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(join(checkout, 'node_modules', name), link);
+}
 
 async function run(...args: readonly string[]): Promise<string> {
   const { stdout } = await execute(process.execPath, args, { cwd: project, env: { PATH: process.env.PATH } });
@@ -96,6 +101,22 @@ describe('the packed file', () => {
     });
   });
 
+  it('upgrades a cluster only with the Kubernetes client, and names the command that installs it', async () => {
+    const program = `
+      import { startSteward } from 'steward';
+      const env = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' };
+      await startSteward({ env }).catch((error) => console.log(error.message));`;
+    writeFileSync(join(project, 'cluster.js'), program);
+    writeFileSync(join(project, 'kubeconfig'), '{}');
+    const client = '@kubernetes/client-node';
+    const [, version = ''] = /^~(\d+\.\d+)\.\d+$/.exec(manifest.peerDependencies[client] ?? '') ?? [];
+    expect(await run('cluster.js')).toBe(
+      `UPGRADE_EXECUTOR=kubernetes needs the package ${client} ${version}: install it with \`npm install ${client}@${version}\`.\n`,
+    );
+    install(client);
+    expect(await run('cluster.js')).toBe('KUBECONFIG names no cluster in its current context.\n');
+  });
+
   it('has the command steward', async () => {
     const command = join('node_modules/steward', 'bin/steward.js');
     expect(await run(command, '--version')).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -124,5 +145,28 @@ describe('the packed file', () => {
     const compiler = join(checkout, 'node_modules/@typescript/native/bin/tsc');
     const options = '--noEmit --strict --target es2023 --lib es2023 --module nodenext'.split(' ');
     await run(compiler, ...options, 'program.ts');
+  });
+});
+
+describe('a release', () => {
+  type Locked = { version: string; integrity?: string; dev?: true };
+  const lock = readJson(join(checkout, 'package-lock.json')) as { packages: Record<string, Locked> };
+  // The first entry is Steward itself.
+  const locked = Object.entries(lock.packages).slice(1);
+  /** Packages as `name@version`, each once: npm installs some in two places. */
+  const toPackages = (entries: typeof locked): string[] => [
+    ...new Set(entries.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`)),
+  ];
+  /** What `npm ci --omit=dev` installs. */
+  const production = toPackages(locked.filter(([, { dev }]) => !dev));
+
+  it('has no Kubernetes client and no types among its production packages', () => {
+    expect(production.filter((name) => /^@(kubernetes|types)\//.test(name))).toEqual([]);
+    expect(production.length).toBeLessThan(110);
+  });
+
+  it('pins every package to a hash of its content', () => {
+    const unpinned = locked.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'));
+    expect(unpinned.map(([path]) => path)).toEqual([]);
   });
 });

@@ -87,7 +87,7 @@ async function createClusterExecutor(
 ): Promise<Executor> {
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { ImageChecker, connectCluster, createKubernetesExecutor } =
-    await import('../upgrades/executors/kubernetes/executor.ts');
+    await import('../upgrades/executors/kubernetes/executor.ts').catch(explainMissingClient);
   const cluster = connectCluster({
     runtime,
     kubeconfig: config.kubeconfig,
@@ -124,4 +124,12 @@ async function createClusterExecutor(
     stepTimeoutMs: config.upgradeStepTimeoutMs,
     patienceMs: config.clusterPatienceMs,
   });
+}
+
+/** npm installs the package of Steward without the Kubernetes client: most projects never use it. */
+function explainMissingClient(error: unknown): never {
+  if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  const message =
+    'UPGRADE_EXECUTOR=kubernetes needs the package @kubernetes/client-node 1.4: install it with `npm install @kubernetes/client-node@1.4`.';
+  throw new Error(message, { cause: error });
 }

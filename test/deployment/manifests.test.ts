@@ -269,6 +269,13 @@ describe('the image', () => {
     expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);
   });
 
+  it('keeps the Kubernetes client, which a production installation leaves out', () => {
+    // test/package.test.ts shows which packages npm keeps without these fields.
+    const kept = /^RUN npm pkg delete devDependencies peerDependenciesMeta$/m.exec(dockerfile);
+    expect(kept?.index).toBeLessThan(dockerfile.indexOf('RUN npm prune'));
+    expect(dockerfile).not.toContain('--omit=');
+  });
+
   it('starts the server without a shell, on any platform, with Node 24', () => {
     expect(dockerfile).toMatch(/^CMD \["node", "dist\/main.js"\]$/m);
     expect(dockerfile).toMatch(/^ENV NODE_ENV=production HOST=0\.0\.0\.0$/m);

@@ -160,9 +160,29 @@ describe('a release', () => {
   /** What `npm ci --omit=dev` installs. */
   const production = toPackages(locked.filter(([, { dev }]) => !dev));
 
+  type Bill = { metadata: { component: { purl: string } }; components: { 'bom-ref': string }[] };
+  const readBill = (name: string) => readJson(join(project, name)) as Bill;
+  const listed = ({ components }: Bill) => [...new Set(components.map((one) => one['bom-ref']))];
+
+  beforeAll(() => execute(process.execPath, ['scripts/sbom.js', project], { cwd: checkout }));
+
   it('has no Kubernetes client and no types among its production packages', () => {
     expect(production.filter((name) => /^@(kubernetes|types)\//.test(name))).toEqual([]);
     expect(production.length).toBeLessThan(110);
+  });
+
+  it('has a bill of materials that lists exactly the production packages', () => {
+    const bill = readBill(`steward-${manifest.version}.cdx.json`);
+    expect(bill.metadata.component.purl).toBe(`pkg:npm/steward@${manifest.version}`);
+    expect(listed(bill).toSorted()).toEqual(production.toSorted());
+  });
+
+  it('has another one that also lists the Kubernetes client, in the versions of the lock file', () => {
+    const withClient = listed(readBill(`steward-${manifest.version}-kubernetes.cdx.json`));
+    const [client = ''] = toPackages(locked).filter((name) => name.startsWith('@kubernetes/client-node@'));
+    expect(withClient).toEqual(expect.arrayContaining([client, ...production]));
+    expect(toPackages(locked)).toEqual(expect.arrayContaining(withClient));
+    expect(withClient.filter((name) => name.startsWith('vitest@'))).toEqual([]);
   });
 
   it('pins every package to a hash of its content', () => {

@@ -134,7 +134,10 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
 async function startApp(options: AppOptions, backends: BackendOptions): Promise<App> {
   const { createApp } = await import('./app.ts');
   const store = await openStore(backends);
-  const executor = await createExecutor(backends, store, options.version);
+  const executor = await createExecutor(backends, store, options.version).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
   return createApp({ ...options, store, executor });
 }
 

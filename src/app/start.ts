@@ -85,6 +85,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
       stylesheet: await read('console/assets/steward.css'),
       script: await read('console/assets/steward.js'),
       icon: await read('console/assets/steward.svg'),
+      offlineIcon: await read('console/assets/offline.svg'),
     },
     wsdl: await read('wsdl/ServiceCatalog.wsdl'),
     catalog,

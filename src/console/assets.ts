@@ -1,9 +1,10 @@
-// The stylesheet, script and icon of the pages. Their addresses change with their contents, so that browsers may keep them.
+// The stylesheet, script and icons of the pages. Their addresses change with their contents, so that browsers may keep them.
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { SharedAnswers } from '../http/compression.ts';
+import type { AssetHrefs } from './layout.ts';
 
-export type AssetFiles = { readonly stylesheet: string; readonly script: string; readonly icon: string };
+export type AssetFiles = AssetHrefs;
 
 type AssetName = keyof AssetFiles;
 
@@ -11,7 +12,13 @@ const kinds: Readonly<Record<AssetName, { file: string; type: string }>> = {
   stylesheet: { file: 'steward.css', type: 'text/css; charset=utf-8' },
   script: { file: 'steward.js', type: 'text/javascript; charset=utf-8' },
   icon: { file: 'steward.svg', type: 'image/svg+xml' },
+  offlineIcon: { file: 'offline.svg', type: 'image/svg+xml' },
 };
+
+function mapAssets(valueOf: (name: AssetName) => string): Readonly<Record<AssetName, string>> {
+  const names = Object.keys(kinds) as AssetName[];
+  return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<AssetName, string>;
+}
 
 export class Assets {
   readonly #files: AssetFiles;
@@ -23,16 +30,12 @@ export class Assets {
     this.#files = files;
     this.#prefix = prefix;
     const versionOf = (content: string) => createHash('sha256').update(content).digest('hex').slice(0, 12);
-    this.#versions = {
-      stylesheet: versionOf(files.stylesheet),
-      script: versionOf(files.script),
-      icon: versionOf(files.icon),
-    };
+    this.#versions = mapAssets((name) => versionOf(files[name]));
   }
 
   hrefs(linkBase: string): Readonly<Record<AssetName, string>> {
     const href = (name: AssetName) => `${linkBase}${this.#path(name)}?v=${this.#versions[name]}`;
-    return { stylesheet: href('stylesheet'), script: href('script'), icon: href('icon') };
+    return mapAssets(href);
   }
 
   register(app: FastifyInstance): void {

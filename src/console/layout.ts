@@ -22,7 +22,7 @@ export function sendHtml(reply: FastifyReply, status: number, page: Html, header
 
 export type PageLink = { readonly name: string; readonly href: string };
 
-export type AssetHrefs = { readonly stylesheet: string; readonly script: string; readonly icon: string };
+export type AssetHrefs = Readonly<Record<'stylesheet' | 'script' | 'icon' | 'offlineIcon', string>>;
 
 export type Layout = {
   readonly title: string;
@@ -71,7 +71,7 @@ export function renderPage(layout: Layout, content: Html): Html {
         <meta name="color-scheme" content="light dark" />
         <title>${title} · Steward</title>
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
-        <link rel="icon" href="${assets.icon}" type="image/svg+xml" />
+        <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>
       </head>
@@ -82,6 +82,7 @@ export function renderPage(layout: Layout, content: Html): Html {
             <a class="brand" href="${layout.homeHref}"><img src="${assets.icon}" alt="" />Steward</a>
             ${navigationView(layout)} ${session && sessionLine(session)}
           </div>
+          <p id="connection" role="status" hidden></p>
           <div id="banner">${banner && bannerView(banner)}</div>
         </header>
         ${

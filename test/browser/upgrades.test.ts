@@ -139,6 +139,37 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     ).toBe(2);
   });
 
+  it('does not look fresh while the server does not answer, and recovers', async () => {
+    const { address, token, runSteps } = await startWithClock();
+    const page = await open(address, { token });
+    await page.goto(upgrades);
+    await startRelease(page);
+    const strip = page.locator('#connection');
+    const opacity = () => page.evaluate("getComputedStyle(document.getElementById('job-state')).opacity");
+    const icon = () => page.locator('link[rel="icon"]').getAttribute('href');
+    const usualIcon = await icon();
+    await page.route('**/*', (route) => route.abort());
+    await expect
+      .poll(() => strip.innerText(), endsWithin)
+      .toMatch(/^Not connected since .+\. Trying again …$/);
+    await expect.poll(() => page.title()).toMatch(/^● Offline · Upgrades/);
+    await expect.poll(opacity, endsWithin).toBe('0.6');
+    expect(await icon()).not.toBe(usualIcon);
+    await expect.poll(() => page.locator('body').getAttribute('data-connection'), endsWithin).toBe('lost');
+
+    await page.unroute('**/*');
+    await runSteps(30);
+    await strip.waitFor({ state: 'hidden' });
+    await expect.poll(() => page.title()).toMatch(/^\d+ % · Upgrades/);
+    expect(await opacity()).toBe('1');
+    await expect.poll(icon).toBe(usualIcon);
+
+    await page.context().clearCookies();
+    await expect.poll(() => strip.innerText(), endsWithin).toBe('Your session has ended. Sign in to go on.');
+    await strip.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('Password').waitFor();
+  });
+
   it('to a patch can be cancelled', async () => {
     const { address, token, runSteps, runToEnd } = await startWithClock();
     const page = await open(address, { token });

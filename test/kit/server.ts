@@ -23,7 +23,7 @@ import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from '.
 export const password = 'a password for tests';
 
 const passwordHash = hashCheaply(password);
-const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>' };
+const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';

@@ -26,6 +26,7 @@ const assets = {
   stylesheet: readSource('src/console/assets/steward.css'),
   script: readSource('src/console/assets/steward.js'),
   icon: readSource('src/console/assets/steward.svg'),
+  offlineIcon: readSource('src/console/assets/offline.svg'),
 };
 const wsdl = readSource('wsdl/ServiceCatalog.wsdl');
 const { version } = JSON.parse(readSource('package.json')) as { version: string };

@@ -1,4 +1,4 @@
-// Optional behaviour of the pages: copy a command, local times, live parts, follow a running job, try a SOAP operation. The pages work
+// Optional behaviour of the pages: copy a command, local times, live parts and the connection, try a SOAP operation. The pages work
 // without it.
 
 function offerCopy() {
@@ -33,6 +33,7 @@ nameLocalTimes();
 function updateRelativeTimes() {
   const aheadMs = Number(document.body.dataset.now) - performance.now();
   setInterval(() => {
+    if (document.body.dataset.connection) return;
     const now = aheadMs + performance.now();
     for (const time of document.querySelectorAll('time[data-ago]'))
       time.textContent = formatAgo(now - Date.parse(time.dateTime));
@@ -71,161 +72,104 @@ function morphChildren(from, to) {
   while (from.childNodes.length > to.childNodes.length) from.lastChild.remove();
 }
 
-/** Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two reads in seconds. */
-function refreshLiveParts() {
+/**
+ * Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two reads in seconds. The
+ * server renders all of it. While no answer arrives, the connection strip says so, and nothing on the page looks fresh.
+ */
+function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];
   if (live.length === 0) return;
   const parts = [document.getElementById('banner'), ...live];
+  const strip = document.getElementById('connection');
+  const icon = document.querySelector('link[rel="icon"]');
+  const usualIcon = icon.getAttribute('href');
   const waitMs = 1000 * Math.min(...live.map((part) => Number(part.dataset.live)));
-  const again = () => setTimeout(refresh, waitMs);
+  const job = document.querySelector('[data-running]')?.dataset.running;
+  let title = document.title;
+  let lastAnswer = new Date();
+  let failures = 0;
+  let timer;
+
+  function showTitle(mark) {
+    const percent = document.querySelector('[data-percent]')?.dataset.percent;
+    document.title = mark ? `● ${mark} · ${title}` : percent ? `${percent} % · ${title}` : title;
+  }
+
+  /** `state` is undefined while the server answers. Otherwise it is the reason why the page is not fresh. */
+  function showConnection(state, ...content) {
+    if (state === document.body.dataset.connection && strip.textContent !== '') return;
+    if (state) document.body.dataset.connection = state;
+    else delete document.body.dataset.connection;
+    strip.replaceChildren(...content);
+    strip.hidden = !state;
+    icon.href = state ? icon.dataset.offline : usualIcon;
+  }
+
+  function showLost(reason) {
+    failures += 1;
+    const time = lastAnswer.toLocaleTimeString();
+    showConnection(failures < 3 ? 'unsure' : 'lost', `${reason} since ${time}. Trying again …`);
+    showTitle('Offline');
+  }
+
+  function showEnded() {
+    const link = document.createElement('a');
+    link.href = location.pathname + location.search;
+    link.textContent = 'Sign in';
+    showConnection('ended', 'Your session has ended. ', link, ' to go on.');
+    showTitle('Signed out');
+  }
+
+  function show(page) {
+    const ended = page.querySelector('[data-ended]')?.dataset.job;
+    if (job && ended === job) {
+      sessionStorage.setItem('ended', job);
+      // The query belongs to an earlier step.
+      return location.replace(location.pathname);
+    }
+    const log = document.querySelector('.messages');
+    const isAtEnd = log && log.scrollTop + log.clientHeight > log.scrollHeight - 40;
+    for (const part of parts) {
+      const fresh = page.getElementById(part.id);
+      if (fresh) morph(part, fresh);
+    }
+    if (isAtEnd) log.scrollTop = log.scrollHeight;
+    title = page.title;
+    nameLocalTimes();
+    return undefined;
+  }
+
   async function refresh() {
-    if (document.hidden) return again();
+    clearTimeout(timer);
+    // A job is followed in the background too, because the reader may want to be notified.
+    if (document.hidden && !job) return;
     try {
       const response = await fetch(location.href, {
         headers: { accept: 'text/html' },
         cache: 'no-store',
-        signal: AbortSignal.timeout(30_000),
+        signal: AbortSignal.timeout(10_000),
       });
-      // Without a session, every further read would fail.
-      if (response.status === 401 || response.status === 403) return undefined;
+      if (response.status === 401 || response.status === 403) return showEnded();
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-      for (const part of parts) {
-        const fresh = page.getElementById(part.id);
-        if (fresh) morph(part, fresh);
-      }
-      nameLocalTimes();
-    } catch {
-      // The server is unreachable: the next read may succeed.
-    }
-    return again();
-  }
-  again();
-}
-
-refreshLiveParts();
-
-function followJob(section) {
-  const liveStatus = section.querySelector('[data-live-status]');
-  const announcement = section.querySelector('[data-announcement]');
-  const filter = section.dataset.filter?.split('\n');
-  const title = document.title;
-  const bar = section.querySelector('progress');
-  const list = section.querySelector('[data-messages]');
-  const cancel = section.querySelector('[data-until]');
-  const figure = (name) => section.querySelector(`[data-figure="${name}"]`);
-  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const numberOf = (text) => (text ? Number(text) : null);
-  let after = Number(section.dataset.after);
-  let times = { elapsed: numberOf(section.dataset.run), remaining: numberOf(section.dataset.remaining) };
-  let since = performance.now();
-  let isOver = false;
-
-  function tell(text) {
-    if (liveStatus.textContent !== text) liveStatus.textContent = text;
-  }
-
-  /** Screen readers read every change of this text aloud. */
-  function announce(text) {
-    if (announcement.textContent !== text) announcement.textContent = text;
-  }
-
-  const earlierRunsMs = numberOf(section.dataset.elapsed) - numberOf(section.dataset.run);
-
-  function showTimes() {
-    const passed = performance.now() - since;
-    figure('elapsed').textContent = formatDuration(earlierRunsMs + times.elapsed + passed);
-    if (figure('run')) figure('run').textContent = formatDuration(times.elapsed + passed);
-    const remaining = times.remaining === null ? null : times.remaining - passed;
-    figure('remaining').textContent = formatRemaining(remaining);
-  }
-
-  function addMessage({ code, message, when }) {
-    if (cancel?.dataset.until.split(' ').includes(String(code))) showCancel(false);
-    // Another hop begins.
-    else if (cancel && code === 2270) showCancel(true);
-    if (filter && !filter.some((name) => message.includes(name))) return;
-    const line = document.createElement('li');
-    line.dataset.code = code;
-    const time = document.createElement('time');
-    time.dateTime = new Date(when).toISOString();
-    time.textContent = `${time.dateTime.slice(0, 19).replace('T', ' ')} UTC`;
-    const number = document.createElement('code');
-    number.textContent = code;
-    const text = document.createElement('span');
-    text.textContent = message;
-    line.append(time, ' ', number, ' ', text);
-    list.append(line);
-  }
-
-  function showCancel(isPossible) {
-    const [button, hint] = cancel.children;
-    button.hidden = !isPossible;
-    hint.hidden = isPossible;
-  }
-
-  function show({ status, messageCount, progress }) {
-    const most = Number(list.dataset.messages);
-    status.messages.slice(-most).forEach(addMessage);
-    while (list.children.length > most) list.firstElementChild.remove();
-    after = messageCount;
-    if (figure('messages')) figure('messages').textContent = messageCount;
-    figure('done').textContent = `${progress.done} of ${progress.total}`;
-    figure('steps').textContent = `${progress.steps.done} of ${progress.steps.total}`;
-    figure('percent').textContent = `${progress.percent} %`;
-    bar.value = progress.percent;
-    times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
-    since = performance.now();
-    showTimes();
-    document.title = `${progress.percent} % · ${title}`;
-    tell('This page updates by itself.');
-    const tenths = Math.floor(progress.percent / 10);
-    if (tenths > 0) announce(`${tenths * 10} % reached.`);
-  }
-
-  async function poll() {
-    const address = `${section.dataset.follow}&after=${after}`;
-    const response = await fetch(address, { cache: 'no-store', signal: AbortSignal.timeout(60_000) });
-    return response.json();
-  }
-
-  /** Without a session every further poll would fail. */
-  function stop() {
-    isOver = true;
-    const link = document.createElement('a');
-    link.href = location.pathname;
-    link.textContent = 'Sign in again';
-    liveStatus.replaceChildren(link, ' to follow the job.');
-    announce('Sign in again to follow the job.');
-  }
-
-  async function follow() {
-    const jobId = new URL(section.dataset.follow, location.href).searchParams.get('jobId');
-    for (let failures = 0; ;) {
-      const answer = await poll().catch(() => ({}));
-      if ([403, 498, 499].includes(answer.error?.code)) return stop();
-      if (answer.status?.state && (answer.status.state !== 'in_progress' || answer.jobId !== jobId)) break;
-      if (answer.progress) {
+      if (response.ok) {
         failures = 0;
-        show(answer);
-        // The pause shows the messages of a fast job in batches.
-        await pause(400);
-      } else {
-        failures += 1;
-        tell('The connection is lost. Trying again …');
-        announce('The connection is lost.');
-        await pause(Math.min(1000 * 2 ** failures, 15_000));
-      }
+        lastAnswer = new Date();
+        showConnection(undefined);
+        show(page);
+        showTitle();
+      } else showLost(`The server answers with an error (${response.status})`);
+    } catch {
+      showLost('Not connected');
     }
-    sessionStorage.setItem('ended', jobId);
-    // The query belongs to an earlier step.
-    location.replace(location.pathname);
+    timer = setTimeout(refresh, failures === 0 ? waitMs : Math.min(2000 * failures, 10_000));
   }
 
-  offerNotification(liveStatus);
-  tell('This page updates by itself.');
-  setInterval(() => isOver || showTimes(), 1000);
-  void follow();
+  showTitle();
+  timer = setTimeout(refresh, waitMs);
+  document.addEventListener('visibilitychange', () => document.hidden || refresh());
 }
+
+keepLive();
 
 /** Browsers ask the reader only after a click. */
 function offerNotification(place) {
@@ -246,6 +190,8 @@ function offerNotification(place) {
   });
   place.after(button);
 }
+
+for (const place of document.querySelectorAll('[data-notify]')) offerNotification(place);
 
 /** Announces the end of a job to a reader who has followed it, also from another tab. */
 function announceEnd(section) {
@@ -286,13 +232,6 @@ function formatDuration(ms) {
 function formatAgo(ms) {
   return ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`;
 }
-
-function formatRemaining(ms) {
-  if (ms === null) return 'not known yet';
-  return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
-}
-
-for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
 
 /** Either the session or the entered token counts. */
 function chooseSession(session) {

@@ -167,15 +167,6 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   return job.next > executing ? 'the plan of a release is being executed' : undefined;
 }
 
-/**
- * The page hides its Cancel button when a message with one of these codes arrives, and shows it again in the next
- * hop.
- */
-export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
-  if (reverting) return [2166];
-  return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
-}
-
 export function resumeJob(
   transaction: Transaction,
   job: Job,

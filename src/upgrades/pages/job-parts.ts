@@ -28,16 +28,15 @@ export function stateView({ state }: Job): Html {
   return html`<span class="state ${className}">${label}</span>`;
 }
 
-/** The script of the pages finds the value by `id`. */
-export type Figure = { readonly label: string; readonly value: string; readonly id?: string };
+export type Figure = { readonly label: string; readonly value: string };
 
 export function figuresView(figures: readonly Figure[]): Html {
   return html`<dl class="figures">
     ${figures.map(
-      ({ label, value, id }) =>
+      ({ label, value }) =>
         html`<div>
           <dt>${label}</dt>
-          <dd ${id !== undefined && html`data-figure="${id}"`}>${value}</dd>
+          <dd>${value}</dd>
         </div> `,
     )}
   </dl>`;

@@ -1,5 +1,5 @@
 // The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
-// pages updates the attributes `data-…`; without a script the reader reloads the page.
+// pages reads the page again every second; without a script the reader reloads it.
 import { actionButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../console/table.ts';
@@ -11,7 +11,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
 import type { Job } from '../jobs/job-table.ts';
-import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
+import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
 import { deployment, newestInstalled } from '../versions/deployment.ts';
@@ -68,9 +68,6 @@ export async function jobView(
   const plan = isRunning || job.state === 'failed' ? await store.jobs.plan(job.id) : undefined;
   const filter = filterOf(job, plan, page.query.get('component'));
   const messages = await readMessages(jobService, job, filter);
-  const { elapsedMs, remainingMs } = jobProgress(job, at);
-  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${job.messageCount}"
-  data-elapsed="${durationOf(job, at)}" data-run="${elapsedMs}" data-remaining="${remainingMs}" ${filter && html`data-filter="${filter.names.join('\n')}"`}`;
   // The script needs the session cookie to send requests. A page that was opened with a bearer token has none.
   const isFollowed = isRunning && page.formToken !== '';
   const buttons = actions(store, job, plan, page);
@@ -82,7 +79,9 @@ export async function jobView(
     hrefOf: (component) => `${page.here()}?component=${encodeURIComponent(component)}#messages`,
     ...(failure && { open: failure }),
   });
-  return html`<section aria-labelledby="job" ${isFollowed ? follow : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
+  return html`<section aria-labelledby="job" ${isFollowed ? html`data-running="${job.id}"` : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
+    ${isRunning && followLine(page, isFollowed)}
+    <div id="job-state" ${isFollowed && html`data-live="1"`}>
     <h2 id="job">${heading} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy}
@@ -92,13 +91,11 @@ export async function jobView(
       ${!isRunning && html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`}
     </p>
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${progressView(job, at)}
-    ${isRunning && statusLine(page)}
-    <div id="picture" ${isFollowed && html`data-live="1"`}>
-      ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
-    </div>
+    ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
     ${!failure && buttons}
     <h3 id="messages">${filter ? html`Messages about ${filter.component}` : 'Messages'}</h3>
     ${job.messageCount > 0 && messages.count === 0 ? removedMessages : messagesView(job, messages, filter, page)}
+    </div>
   </section>`;
 }
 
@@ -128,10 +125,6 @@ async function readMessages(
   return { messages: found.slice(-maxMessages), count };
 }
 
-function followQuery(job: Job): string {
-  return new URLSearchParams({ f: 'json', wait: '30', jobId: job.id }).toString();
-}
-
 /** What has failed, the messages before it, and the button to go on. */
 async function failureView(jobService: JobService, job: Job, buttons: Html | false): Promise<Html> {
   const { messages } = await jobService.messages(job, Math.max(0, job.messageCount - lastMessages));
@@ -143,7 +136,7 @@ async function failureView(jobService: JobService, job: Job, buttons: Html | fal
       html`<details open>
         <summary>Last messages</summary>
         <ol class="plain-log">
-          ${messages.map(messageView)}
+          ${messages.map((message) => messageView(message))}
         </ol>
       </details>`
     }
@@ -154,40 +147,33 @@ function progressView(job: Job, at: number): Html {
   const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const isRunning = job.state === 'in_progress';
   const isResumed = job.runStartedAt !== job.startedAt;
-  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
-  const run: Figure = {
-    label: isRunning ? 'This run' : 'Last run',
-    value: formatDuration(elapsedMs),
-    id: 'run',
-  };
+  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs) };
+  const run: Figure = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
   const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
-  return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style}>${percent} %</progress>
+  const tenths = Math.floor(percent / 10);
+  return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style} ${isRunning && html`data-percent="${percent}"`}>${percent} %</progress>
+    ${isRunning && html`<p class="unseen" role="status">${tenths > 0 && `${tenths * 10} % reached.`}</p>`}
     ${figuresView([
-      { label: 'Done', value: `${percent} %`, id: 'percent' },
-      { label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' },
-      { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
-      {
-        label: isRunning ? 'Elapsed' : 'Duration',
-        value: formatDuration(durationOf(job, at)),
-        id: 'elapsed',
-      },
+      { label: 'Done', value: `${percent} %` },
+      { label: 'Steps', value: `${steps.done} of ${steps.total}` },
+      { label: 'Deployments', value: `${done} of ${total}` },
+      { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
       ...(isResumed ? [run] : []),
       ...(isRunning ? [remaining] : []),
     ])}`;
 }
 
-/** The script of the pages uses the same words. */
 function formatRemaining(ms: number | null): string {
   if (ms === null) return 'not known yet';
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
-/** Screen readers announce the second element, which the script changes at every tenth of the way. */
-function statusLine(page: PageContext<unknown>): Html {
-  return html`<p class="hint" data-live-status>
-      <a href="${page.here()}">Reload this page</a> to see the progress.
-    </p>
-    <p class="unseen" role="status" data-announcement></p>`;
+function followLine(page: PageContext<unknown>, isFollowed: boolean): Html {
+  const reload = html`<a href="${page.here()}">Reload this page</a> to see the progress.`;
+  if (!isFollowed) return html`<p class="hint">${reload}</p>`;
+  return html`<p class="hint" data-notify>
+    <span data-needs-script hidden>This page updates itself.</span> <noscript>${reload}</noscript>
+  </p>`;
 }
 
 function actions(
@@ -227,18 +213,11 @@ function actions(
     </p>`;
   }
   const why = reasonNotToCancel(store, job, plan);
-  const canLater = hasNextHop(job);
-  if (why !== undefined && !canLater) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
-  // The script shows one of both parts: the second one from a message with one of the codes on, the first one from
-  // 2270 of a hop on.
-  return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
-    <div ${why !== undefined && html`hidden`}>
-      ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}
-    </div>
-    <p ${why === undefined && html`hidden`}>
-      ${canLater ? 'It cannot be cancelled now, only between hops.' : 'It can no longer be cancelled.'}
-    </p>
-  </div>`;
+  if (why === undefined)
+    return button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job');
+  return html`<p class="hint">
+    ${hasNextHop(job) ? 'It cannot be cancelled now, only between hops.' : `It cannot be cancelled: ${why}.`}
+  </p>`;
 }
 
 function hasNextHop({ hops }: Job): boolean {
@@ -262,16 +241,17 @@ function messagesView(
       ${
         filter
           ? html`${formatCount(messages.length, 'message')}. <a href="${here()}#messages">Show all messages</a>`
-          : html`<span data-figure="messages">${count}</span> messages. ${newest}<a href="${all}?f=json">All messages as JSON</a>`
+          : html`${formatCount(count, 'message')}. ${newest}<a href="${all}?f=json">All messages as JSON</a>`
       }
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
-      <ol data-messages="${maxMessages}">
-        ${messages.map(messageView)}
+      <ol>
+        ${messages.map((message, index) => messageView(message, filter ? undefined : count - messages.length + index))}
       </ol>
     </div>`;
 }
 
-export function messageView({ code, message, when }: Message): Html {
-  return html`<li data-code="${code}">${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `;
+/** `number` identifies the line while the page updates itself. */
+export function messageView({ code, message, when }: Message, number?: number): Html {
+  return html`<li ${number !== undefined && html`id="message-${number}"`} data-code="${code}">${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `;
 }

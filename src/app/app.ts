@@ -84,6 +84,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     assets: () => assets.hrefs(urls.linkBase),
     navigation,
     readOnly: () => readOnlyState(store),
+    controlPath: config.testControl ? '/control' : undefined,
     isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
   });

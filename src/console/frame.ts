@@ -30,6 +30,8 @@ type FrameOptions = {
   readonly assets: () => AssetHrefs;
   readonly navigation: readonly NavigationEntry[];
   readonly readOnly: () => ReadOnlyState | undefined;
+  /** Test control is on: a permanent notice leads to it. */
+  readonly controlPath: string | undefined;
   /** Some resources and operations are closed then. */
   readonly isJobRunning: () => boolean;
   readonly now: () => number;
@@ -70,6 +72,7 @@ export class Frame {
       ...this.bareLayout(title),
       navigation: this.#navigation(identity?.caller, path),
       crumbs,
+      controlHref: identity && this.#options.controlPath,
       banner: this.#banner(identity, here),
       session: {
         caller: identity?.caller,

@@ -36,6 +36,8 @@ export type Layout = {
   readonly crumbs: readonly Crumb[];
   readonly session?: Session;
   readonly banner?: Banner | undefined;
+  /** The address of test control, if it is on. */
+  readonly controlHref?: string | undefined;
   /** About the operation that has just redirected here. */
   readonly notice?: { readonly text: string; readonly link?: PageLink | undefined } | undefined;
 };
@@ -83,6 +85,13 @@ export function renderPage(layout: Layout, content: Html): Html {
             ${navigationView(layout)} ${session && sessionLine(session)}
           </div>
           <p id="connection" role="status" hidden></p>
+          ${
+            layout.controlHref !== undefined &&
+            html`<p class="control">
+              <strong>Test control is on.</strong> Programs on this machine can reset this server, move its clock and
+              make it fail. <a href="${layout.controlHref}">Open test control</a>
+            </p>`
+          }
           <div id="banner">${banner && bannerView(banner)}</div>
         </header>
         ${

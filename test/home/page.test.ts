@@ -150,6 +150,40 @@ describe('webhooks', () => {
     expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
   });
 
+  it('counts all webhooks of a kind, and names three of them', async () => {
+    server.answerWith(500);
+    await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+    for (let n = 1; n <= 12; n += 1) await server.register({ name: `hook ${n}` });
+    await server.publish();
+    await server.settle();
+    expect((await findings()).slice(0, 2)).toEqual([
+      '12 things need attention.',
+      '12 webhooks were deactivated after too many failures: hook 1, hook 2, hook 3 and 9 more.',
+    ]);
+    expect(await see('administrator')).toContain('href="/admin/services/webhooks?health=deactivated"');
+  });
+
+  it('names a webhook whose last delivery failed, also if it was a ping', async () => {
+    const { id } = await server.register({ name: 'pinged' });
+    server.answerWith(500);
+    await server.act(`${id}/ping`);
+    await server.settle();
+    expect((await findings()).slice(0, 2)).toEqual([
+      '1 thing needs attention.',
+      'The last delivery of webhook pinged failed.',
+    ]);
+    const cookie = `steward_session=${server.token('administrator')}`;
+    const pageOf = async (path: string) => (await server.get(path, { accept: 'text/html', cookie })).body;
+    expect(await pageOf('/admin/services/webhooks')).toMatch(
+      /<span class="state warn">Last delivery failed<\/span><br \/>Active, it was a ping\./,
+    );
+    expect(await pageOf(`/admin/services/webhooks/${id}`)).toContain('It was a ping, which does not count');
+    server.answerWith(204);
+    await server.act(`${id}/ping`);
+    await server.settle();
+    expect((await findings())[0]).toBe('Everything works.');
+  });
+
   it('says how many more failures deactivate a webhook, until it works again', async () => {
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '5' });
     await server.register();

@@ -305,6 +305,21 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     });
   });
 
+  it('lastOutcomes returns how the newest ended delivery of each webhook has ended', async () => {
+    const store = await open();
+    await publish(store, ...['a1', 'a2', 'a3', 'b1', 'c1'].map((id, at) => delivery(id, at + 1)));
+    await claim(store, 9);
+    await end(store, 'a1', 12);
+    await complete(store, 'a2', { delivery: ended(claimed(store, 'a2'), 11, 'failed') });
+    await complete(store, 'b1', { delivery: ended(claimed(store, 'b1'), 11, 'delivered') });
+    expect(await store.deliveries.lastOutcomes(['a', 'b', 'c', 'd'])).toEqual(
+      new Map([
+        ['a', 'failed'],
+        ['b', 'delivered'],
+      ]),
+    );
+  });
+
   describe('deleteAll', () => {
     it('deletes all deliveries of a webhook, also claimed and finished ones, and its failure window', async () => {
       const store = await open();

@@ -10,13 +10,19 @@ import { findJobToRepair } from '../../upgrades/jobs/job-to-repair.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { webhookSettings } from '../../webhooks/settings.ts';
-import { type Webhook, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
+import { type Webhook, type WebhookHealth, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
 
 /** `busy`: a job is running. */
 export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
 
 /** A reason, as a sentence with a link. */
-type Finding = { readonly severity: Severity; readonly text: string; readonly href: string };
+type Finding = {
+  readonly severity: Severity;
+  /** How many things it is about. */
+  readonly count: number;
+  readonly text: string;
+  readonly href: string;
+};
 
 /** A webhook with failures that has not been deactivated yet, and how many more failures deactivate it. */
 type FailingWebhook = {
@@ -32,35 +38,88 @@ export type SystemHealth = {
   readonly deactivated: readonly Webhook[];
 };
 
-const maxListed = 5;
+const maxNames = 3;
 
 export async function readSystemHealth(
   store: ReadableStore,
-  { href, now }: PageContext<unknown>,
+  page: PageContext<unknown>,
 ): Promise<SystemHealth> {
-  const failing = await findFailingWebhooks(store, now);
-  const deactivated = listWebhooks(store).filter(
-    ({ active, deactivatedBy }) => !active && deactivatedBy === 'failures',
+  const { href, now } = page;
+  const active = listWebhooks(store).filter((webhook) => webhook.active);
+  const outcomes = await whileAvailable(
+    () => store.deliveries.lastOutcomes(active.map(({ id }) => id)),
+    new Map<string, 'delivered' | 'failed'>(),
   );
-  const webhookHref = ({ id }: Webhook) => href('services', 'webhooks', id);
+  const failing = await whileAvailable(() => readFailingWebhooks(store, active, outcomes, now), []);
+  const counted = new Set(failing.map(({ webhook }) => webhook));
+  const unreached = active.filter(
+    (webhook) => !counted.has(webhook) && outcomes.get(webhook.id) === 'failed',
+  );
+  const deactivated = listWebhooks(store).filter(
+    (webhook) => !webhook.active && webhook.deactivatedBy === 'failures',
+  );
+  const [recovered, others] = [true, false].map((has) =>
+    failing.filter(({ hasRecovered }) => hasRecovered === has),
+  ) as [FailingWebhook[], FailingWebhook[]];
   const findings: Finding[] = [
-    ...store.problems().map((text): Finding => ({ severity: 'bad', text: `${text}.`, href: href() })),
+    ...store
+      .problems()
+      .map((text): Finding => ({ severity: 'bad', count: 1, text: `${text}.`, href: href() })),
     ...findJob(store.read(newestJob), now, href),
-    ...deactivated.slice(0, maxListed).map((webhook): Finding => ({
-      severity: 'bad',
-      text: `Webhook ${webhook.name} was deactivated after too many failures.`,
-      href: webhookHref(webhook),
-    })),
-    ...failing.slice(0, maxListed).map(({ webhook, left, hasRecovered }): Finding => ({
-      severity: hasRecovered ? 'info' : 'warn',
-      text: hasRecovered
-        ? `Webhook ${webhook.name} works again. ${formatCount(left, 'more failure')} would deactivate it.`
-        : `Webhook ${webhook.name} will be deactivated after ${formatCount(left, 'more failure')}.`,
-      href: webhookHref(webhook),
+    ...group(page, 'bad', deactivated, 'deactivated', {
+      one: ({ name }) => `Webhook ${name} was deactivated after too many failures.`,
+      many: 'were deactivated after too many failures',
+    }),
+    ...group(
+      page,
+      'warn',
+      others.map(({ webhook }) => webhook),
+      'failing',
+      {
+        one: ({ name }) =>
+          `Webhook ${name} will be deactivated after ${formatCount(others[0]?.left ?? 1, 'more failure')}.`,
+        many: 'will be deactivated after more failures',
+      },
+    ),
+    ...group(page, 'warn', unreached, undefined, {
+      one: ({ name }) => `The last delivery of webhook ${name} failed.`,
+      many: 'have a last delivery that failed',
+    }),
+    ...recovered.slice(0, maxNames).map(({ webhook, left }): Finding => ({
+      severity: 'info',
+      count: 1,
+      text: `Webhook ${webhook.name} works again. ${formatCount(left, 'more failure')} would deactivate it.`,
+      href: href('services', 'webhooks', webhook.id),
     })),
     ...findUpdate(store, href),
   ];
   return { findings, failing, deactivated };
+}
+
+/** One finding for all webhooks of a kind. */
+function group(
+  { href }: PageContext<unknown>,
+  severity: Severity,
+  found: readonly Webhook[],
+  health: WebhookHealth | undefined,
+  texts: { readonly one: (webhook: Webhook) => string; readonly many: string },
+): Finding[] {
+  const [first] = found;
+  if (!first) return [];
+  if (found.length === 1)
+    return [{ severity, count: 1, text: texts.one(first), href: href('services', 'webhooks', first.id) }];
+  const names = found.slice(0, maxNames).map(({ name }) => name);
+  const rest = found.length - names.length;
+  const listed = `${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  const query = health === undefined ? '' : `?health=${health}`;
+  return [
+    {
+      severity,
+      count: found.length,
+      text: `${found.length} webhooks ${texts.many}: ${listed}.`,
+      href: `${href('services', 'webhooks')}${query}`,
+    },
+  ];
 }
 
 function findJob(job: Job | null, now: number, href: PageContext<unknown>['href']): Finding[] {
@@ -69,44 +128,41 @@ function findJob(job: Job | null, now: number, href: PageContext<unknown>['href'
   const page = href('system', 'upgrades');
   if (job.state === 'failed') {
     const text = `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`;
-    return [{ severity: 'bad', text, href: `${page}#failure` }];
+    return [{ severity: 'bad', count: 1, text, href: `${page}#failure` }];
   }
   const { percent } = jobProgress(job, now);
-  return [{ severity: 'busy', text: `The ${what} to ${job.to} is running: ${percent} %.`, href: page }];
+  const text = `The ${what} to ${job.to} is running: ${percent} %.`;
+  return [{ severity: 'busy', count: 1, text, href: page }];
 }
 
-/** Empty while the database is unavailable, so that the page still shows the rest. */
-async function findFailingWebhooks(store: ReadableStore, at: number): Promise<FailingWebhook[]> {
+/** The page still shows the rest while the database is unavailable. */
+async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
   try {
-    return await readFailingWebhooks(store, at);
+    return await read();
   } catch (error) {
-    if (isUnavailable(error)) return [];
+    if (isUnavailable(error)) return otherwise;
     throw error;
   }
 }
 
 /** The webhooks that are nearest to their deactivation come first. */
-async function readFailingWebhooks(store: ReadableStore, at: number): Promise<FailingWebhook[]> {
+async function readFailingWebhooks(
+  store: ReadableStore,
+  active: readonly Webhook[],
+  outcomes: ReadonlyMap<string, string>,
+  at: number,
+): Promise<FailingWebhook[]> {
   const settings = store.read(webhookSettings);
   const windows = await store.deliveries.failureWindows();
-  const found = listWebhooks(store)
-    .filter(({ active }) => active)
+  return active
     .map((webhook) => {
       const { failures, health } = webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at);
       const left = Math.max(1, settings.numberOfFailures - failures.count);
-      return { webhook, count: failures.count, left, hasRecovered: false, isFailing: health === 'failing' };
+      const hasRecovered = health !== 'failing' && outcomes.get(webhook.id) === 'delivered';
+      return { webhook, count: failures.count, left, hasRecovered };
     })
     .filter(({ count }) => count > 0)
     .sort((a, b) => a.left - b.left);
-  // The page shows no more than these.
-  for (const one of found.slice(0, maxListed))
-    if (!one.isFailing) one.hasRecovered = await hasSucceeded(store, one.webhook);
-  return found;
-}
-
-async function hasSucceeded(store: ReadableStore, { id }: Webhook): Promise<boolean> {
-  const { deliveries } = await store.deliveries.page({ webhookId: id }, 0, 1);
-  return deliveries[0]?.state === 'delivered';
 }
 
 function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): Finding[] {
@@ -116,7 +172,7 @@ function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): F
   if (!newest) return [];
   const text = `${versionName(newest.version)} is available.`;
   const page = `${href('system', 'upgrades')}?version=${encodeURIComponent(newest.version.id)}`;
-  return [{ severity: 'info', text, href: page }];
+  return [{ severity: 'info', count: 1, text, href: page }];
 }
 
 /** What the sentence is about, the worst first. `info` needs no attention. */
@@ -128,11 +184,15 @@ export function healthView({ findings }: SystemHealth): Html {
   const rest = findings.filter((finding) => !reasons.includes(finding));
   return html`<div id="health" data-live="10">
     <div class="health ${worst}" role="status">
-      <p><strong>${sentenceOf(worst, reasons.length)}</strong></p>
+      <p><strong>${sentenceOf(worst, sum(reasons))}</strong></p>
       ${findingList(reasons)}
     </div>
     ${findingList(rest)}
   </div>`;
+}
+
+function sum(findings: readonly Finding[]): number {
+  return findings.reduce((total, { count }) => total + count, 0);
 }
 
 function sentenceOf(worst: Severity, reasons: number): string {

@@ -75,12 +75,19 @@ function healthPanel(
       ${recovery}
     </div>`;
   }
-  const isCounted = view.failures > 0;
   return html`<div class="health warn" id="health" data-live="5">
     <p><strong>The last delivery failed.</strong> ${failed.attempts.at(-1)?.error}</p>
-    <p class="reason">${isCounted ? explainHealth(webhook, view, now) : 'This failure does not count towards the deactivation of the webhook.'}</p>
+    <p class="reason">${explainFailure(failed, view) ?? explainHealth(webhook, view, now)}</p>
     ${recovery}
   </div>`;
+}
+
+/** Why a failure is not among those that are counted. */
+function explainFailure({ isPing }: Delivery, { failures }: HealthView): string | undefined {
+  if (failures > 0) return undefined;
+  return isPing
+    ? 'It was a ping, which does not count towards the deactivation of the webhook.'
+    : 'It failed before the webhook was activated, or in a failure window that has ended. Counting starts again at 0.';
 }
 
 function renderActions(page: PageContext<Webhook>): Html {

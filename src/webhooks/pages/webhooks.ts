@@ -97,10 +97,14 @@ async function rowOf(
 ): Promise<Row> {
   const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
   const [last] = recent;
+  const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
+  const isUnreached = view.health === 'ok' && view.failures === 0 && ended?.state === 'failed';
   return [
     html`<a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a
       ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
-    html`${renderHealth(view)}<br />${explainHealth(webhook, view, page.now)}`,
+    isUnreached
+      ? html`<span class="state warn">Last delivery failed</span><br />Active${ended.isPing && ', it was a ping'}.`
+      : html`${renderHealth(view)}<br />${explainHealth(webhook, view, page.now)}`,
     last
       ? html`${sparkline(recent)} ${renderLastDelivery(last, page.now)}`
       : html`<span class="none">No deliveries yet</span>`,

@@ -61,6 +61,8 @@ export type DeliveryQueue = {
    * the same time.
    */
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
+  /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
+  lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
   /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
   pendingOf: (webhookId: string) => Promise<number>;
   /** What a pending delivery waits for. Undefined if it is not pending. */

@@ -101,6 +101,17 @@ export class DeliveryLists {
     };
   }
 
+  lastOutcomes(webhookIds: readonly string[]): Map<string, 'delivered' | 'failed'> {
+    const outcomes = new Map<string, 'delivered' | 'failed'>();
+    for (const webhookId of webhookIds) {
+      const ended = this.#newestFirst(webhookId).find(
+        ({ state }) => state === 'delivered' || state === 'failed',
+      );
+      if (ended) outcomes.set(webhookId, ended.state as 'delivered' | 'failed');
+    }
+    return outcomes;
+  }
+
   pendingOf(webhookId: string): number {
     return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
   }

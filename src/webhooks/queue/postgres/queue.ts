@@ -160,6 +160,18 @@ export class PostgresDeliveries implements DeliveryQueue {
     return redelivered;
   }
 
+  async lastOutcomes(webhookIds: readonly string[]): Promise<ReadonlyMap<string, 'delivered' | 'failed'>> {
+    const newestOf = (state: string) => `(select f.state, f.created_at, f.number from finished f
+      where f.webhook_id = w.id and f.state = '${state}' order by f.created_at desc, f.number desc limit 1)`;
+    const rows = await this.#options.database.ask<{ id: string; state: 'delivered' | 'failed' }>(
+      `select w.id, n.state from unnest($1::text[]) w(id) cross join lateral (
+         select * from (${newestOf('delivered')} union all ${newestOf('failed')}) s
+         order by s.created_at desc, s.number desc limit 1) n`,
+      [webhookIds],
+    );
+    return new Map(rows.map(({ id, state }) => [id, state]));
+  }
+
   async pendingOf(webhookId: string): Promise<number> {
     const [row] = await this.#options.database.ask<{ count: number }>(
       `select (select count(*) from queue where claimed_by is null and webhook_id = $1 and priority <> 0)

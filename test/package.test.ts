@@ -76,6 +76,7 @@ describe('the packed file', () => {
         tokens: (await fetch(steward.url + '/sign-in')).status,
         clock: typeof (await steward.control.clock()).now,
         refused: await startSteward({ env: { PORTS: '1' } }).catch((error) => error.message),
+        proxied: await startSteward({ env: { PUBLIC_URL: 'https://steward.example' } }).catch((error) => error.message),
         handlers: ['SIGTERM', 'SIGINT', 'uncaughtException'].map((name) => process.listenerCount(name)),
       };
       const second = await startSteward({ env: { TEST_CONTROL: 'false' } });
@@ -91,6 +92,7 @@ describe('the packed file', () => {
       tokens: 200,
       clock: 'number',
       refused: 'Steward has no variable PORTS.',
+      proxied: expect.stringMatching(/^TEST_CONTROL_TOKEN must be given/) as unknown,
       handlers: [0, 0, 0],
       control: expect.stringContaining('Test control is off.') as unknown,
     });

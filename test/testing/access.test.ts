@@ -40,6 +40,9 @@ describe('without a token', () => {
     [{ 'sec-fetch-site': 'same-site' }, 403],
     [{ 'sec-fetch-site': 'same-origin', origin: open.url }, 200],
     [{ 'sec-fetch-site': 'none' }, 200],
+    [{ 'x-forwarded-for': '192.0.2.1' }, 403],
+    [{ 'X-Forwarded-Host': 'localhost' }, 403],
+    [{ forwarded: 'for=192.0.2.1' }, 403],
   ])('headers %j give %i', async (headers, status) => {
     expect(await statusOf(`${open.url}/control/clock`, headers)).toBe(status);
     expect(await statusOf(`${open.url}/control`, headers)).toBe(status);
@@ -54,6 +57,7 @@ describe('with TEST_CONTROL_TOKEN', () => {
     [{ authorization: `Bearer ${guarded.token}` }, 401],
     [{ authorization }, 200],
     [{ authorization, host: 'steward.example:8080' }, 200],
+    [{ authorization, 'x-forwarded-for': '192.0.2.1' }, 200],
     [{ authorization, host: 'other.example' }, 403],
   ])('headers %j give %i', async (headers, status) => {
     for (const path of ['', '/clock', '/snapshot'])

@@ -153,7 +153,7 @@ function createRequestIds(trustedProxies: BlockList): (request: IncomingMessage)
   };
 }
 
-function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
+export function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > 2 * maxHeaders)
     throw new ServiceError('invalid', `The request must have at most ${maxHeaders} headers.`);
   let hosts = 0;

@@ -1,5 +1,7 @@
 // Who may call the control API: programs on this machine and pages of this server, with the token if one is configured.
 import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { startControl } from './kit.ts';
 
@@ -79,6 +81,16 @@ describe('a request', () => {
     ['GET', '/controls', {}, 404],
   ])('%s %s with %j gives %i', async (method, path, headers, status) => {
     expect(await statusOf(open.url + path, headers, method)).toBe(status);
+  });
+
+  it('with two Host headers is refused', async () => {
+    const socket = connect(Number(new URL(open.url).port), '127.0.0.1');
+    socket.end(
+      'GET /control/clock HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n',
+    );
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('Host: must be given once.');
   });
 
   it('gets the error body of the REST API and no CORS header', async () => {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { accesses } from './catalog/catalog.ts';
-import { CommandError } from './commands/command-error.ts';
+import { CommandError, formatError } from './commands/command-error.ts';
 
 const usage = `Usage:
   steward                                 start the server; variables and .env configure it
@@ -44,11 +44,20 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
 }
 
 function read<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
-  const { positionals, values } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const { positionals, values } = parse({ args: [...args], options, allowPositionals: true });
   const [source, ...others] = positionals;
   if (source === undefined || others.length > 0)
     throw new CommandError('The command takes one address or file.', usage.trimEnd().split('\n'));
   return { source, values };
+}
+
+function parse<T extends ParseArgsConfig>(config: T) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    const [message = '', ...advice] = (error as Error).message.split('\n');
+    throw new CommandError(message, advice);
+  }
 }
 
 /** A token among the arguments would be visible to every user of the machine, so it comes from a file or a variable. */
@@ -69,9 +78,7 @@ async function readVersion(): Promise<string> {
 run(process.argv.slice(2)).then(
   (output) => process.stdout.write(output ?? ''),
   (error: unknown) => {
-    const problems = error instanceof CommandError ? error.problems : [];
-    const lines = [(error as Error).message, ...problems.map((problem) => `  ${problem}`)];
-    process.stderr.write(`${lines.join('\n')}\n`);
+    process.stderr.write(`${formatError(error as Error)}\n`);
     process.exitCode = 1;
   },
 );

@@ -111,6 +111,13 @@ describe('the packed file', () => {
     ).rejects.toMatchObject({
       stderr: '--access must be one of public, organization, administrators.\n',
     });
+    writeFileSync(join(project, 'manifest.json'), '\u001B[2J');
+    await expect(run(command, 'import-manifest', 'manifest.json')).rejects.toMatchObject({
+      stderr: expect.stringMatching(/is not JSON: \P{Cc}*\uFFFD/u) as unknown,
+    });
+    await expect(run(command, 'import-manifest', '--token-file', '--access')).rejects.toMatchObject({
+      stderr: expect.stringMatching(/argument is ambiguous\.\n {2}Did you forget/) as unknown,
+    });
   });
 
   it('has types that a strict program compiles with', { timeout: 60_000 }, async () => {

@@ -27,7 +27,8 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
       const { source, values } = read(args, { ...tokenFile, access: { type: 'string', default: 'public' } });
       const access = accesses.find((name) => name === values.access);
       if (!access) throw new CommandError(`--access must be one of ${accesses.join(', ')}.`);
-      return importCatalog({ address: source, token: await readToken(values['token-file']), access });
+      const token = await readToken(values['token-file']);
+      return importCatalog({ address: source, token, access, env: process.env });
     }
     case 'import-manifest': {
       const { importManifest } = await import('./commands/import-manifest.ts');

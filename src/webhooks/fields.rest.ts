@@ -8,7 +8,7 @@ import { boolean, choice, clearable, httpUrl, jsonObject, refuse, text } from '.
 import type { Reader } from '../store/state.ts';
 import { eventTypes, pingType } from './event-types.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
-import { type CustomHeader, keepMasked, readHeaders } from './sending/headers.ts';
+import { type HeadersResult, readHeaders } from './sending/headers.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
 import { receiverProblem } from './sending/target-policy.ts';
 import { contentTypes } from './webhook.ts';
@@ -43,13 +43,9 @@ export type WebhookRules = {
   readonly legacyHeader: string | undefined;
 };
 
-/** A masked value without a stored one. A new webhook has none stored. */
-export function headerProblems(
-  given: readonly CustomHeader[] | undefined,
-  stored: readonly CustomHeader[],
-): readonly Problem[] {
-  const kept = keepMasked(given ?? [], stored);
-  return 'problems' in kept ? problemsOf('headers', kept.problems) : [];
+/** Of the result of a rule that replaces masked values. */
+export function headerProblems(read: HeadersResult): readonly Problem[] {
+  return 'problems' in read ? problemsOf('headers', read.problems) : [];
 }
 
 const pickedTypes = [
@@ -92,7 +88,7 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
         label: 'Custom headers',
         description:
           'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
-          'the stored value.',
+          'the stored value unless hookUrl gets another origin.',
         isAdvanced: true,
       }),
     active: boolean().describe('Whether events are sent to the webhook.'),

@@ -47,11 +47,14 @@ export function formatRow(row: CsvRow): string {
   return `${row.map(formatCell).join(',')}\r\n`;
 }
 
-/** A spreadsheet would run a text that begins with one of these characters as a formula. */
-const formulaStart = /^[=+\-@\t\r]/;
+/**
+ * A spreadsheet would run a text that begins with one of these characters as a formula. One that splits cells at `;`
+ * would also run what follows a `;`.
+ */
+const formulaStart = /(^|;"*)(?=[=+\-@\t\r])/g;
 
 function formatCell(value: string | number | null): string {
   const text = value === null ? '' : String(value);
-  const safe = typeof value === 'string' && formulaStart.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = typeof value === 'string' ? text.replaceAll(formulaStart, "$1'") : text;
+  return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

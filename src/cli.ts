@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { accesses } from './catalog/catalog.ts';
-import { CommandError } from './commands/command-error.ts';
+import { CommandError, formatError } from './commands/command-error.ts';
 
 const usage = `Usage:
   steward                                 start the server; variables and .env configure it
@@ -27,7 +27,8 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
       const { source, values } = read(args, { ...tokenFile, access: { type: 'string', default: 'public' } });
       const access = accesses.find((name) => name === values.access);
       if (!access) throw new CommandError(`--access must be one of ${accesses.join(', ')}.`);
-      return importCatalog({ address: source, token: await readToken(values['token-file']), access });
+      const token = await readToken(values['token-file']);
+      return importCatalog({ address: source, token, access, env: process.env });
     }
     case 'import-manifest': {
       const { importManifest } = await import('./commands/import-manifest.ts');
@@ -44,11 +45,20 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
 }
 
 function read<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
-  const { positionals, values } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const { positionals, values } = parse({ args: [...args], options, allowPositionals: true });
   const [source, ...others] = positionals;
   if (source === undefined || others.length > 0)
     throw new CommandError('The command takes one address or file.', usage.trimEnd().split('\n'));
   return { source, values };
+}
+
+function parse<T extends ParseArgsConfig>(config: T) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    const [message = '', ...advice] = (error as Error).message.split('\n');
+    throw new CommandError(message, advice);
+  }
 }
 
 /** A token among the arguments would be visible to every user of the machine, so it comes from a file or a variable. */
@@ -69,9 +79,7 @@ async function readVersion(): Promise<string> {
 run(process.argv.slice(2)).then(
   (output) => process.stdout.write(output ?? ''),
   (error: unknown) => {
-    const problems = error instanceof CommandError ? error.problems : [];
-    const lines = [(error as Error).message, ...problems.map((problem) => `  ${problem}`)];
-    process.stderr.write(`${lines.join('\n')}\n`);
+    process.stderr.write(`${formatError(error as Error)}\n`);
     process.exitCode = 1;
   },
 );

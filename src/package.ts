@@ -20,7 +20,8 @@ export type StewardOptions = {
   /**
    * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read. Other
    * defaults than those of the process: `PORT` is 0, `LOG_LEVEL` silent, and `TEST_CONTROL` true unless `STORE_URL`
-   * or `UPGRADE_EXECUTOR=kubernetes` is given.
+   * or `UPGRADE_EXECUTOR=kubernetes` is given. Test control of a server that is not for this machine only, such as
+   * one with a `PUBLIC_URL` of another host, requires `TEST_CONTROL_TOKEN`.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The first catalog, in the format of CATALOG_FILE. Default: that file, or a built-in sample. */

@@ -187,6 +187,9 @@ it('lists all problems together, including those of files', () => {
 
 describe('TEST_CONTROL', () => {
   const on = { TEST_CONTROL: 'true' };
+  const tokenRequired =
+    'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST or the host of PUBLIC_URL is not a loopback ' +
+    'address, or if TRUSTED_PROXIES is given.';
 
   it.each([
     [{ SEED: 'a' }, 'SEED must not be given without TEST_CONTROL=true.'],
@@ -199,10 +202,10 @@ describe('TEST_CONTROL', () => {
       'UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.',
     ],
     [{ ...on, METRICS_PORT: '9090' }, 'METRICS_PORT must not be given with TEST_CONTROL=true.'],
-    [
-      { ...on, HOST: '0.0.0.0' },
-      'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.',
-    ],
+    [{ ...on, HOST: '0.0.0.0' }, tokenRequired],
+    [{ ...on, PUBLIC_URL: 'https://steward.example.com' }, tokenRequired],
+    [{ ...on, PUBLIC_URL: 'http://127.0.0.1.example.com' }, tokenRequired],
+    [{ ...on, TRUSTED_PROXIES: '127.0.0.1' }, tokenRequired],
     [
       { ...on, TEST_CONTROL_TOKEN: 'short' },
       'TEST_CONTROL_TOKEN must be 16 to 1024 letters, digits or . _ ~ + / = -.',
@@ -219,7 +222,11 @@ describe('TEST_CONTROL', () => {
     { HOST: 'localhost' },
     { HOST: '127.0.0.2' },
     { HOST: '::1', SEED: 'a seed' },
+    { PUBLIC_URL: 'http://localhost:8080/base' },
+    { PUBLIC_URL: 'http://[::1]:8080' },
     { HOST: '0.0.0.0', TEST_CONTROL_TOKEN: 'a-token-of-tests' },
+    { PUBLIC_URL: 'https://steward.example.com', TEST_CONTROL_TOKEN: 'a-token-of-tests' },
+    { TRUSTED_PROXIES: '127.0.0.1', TEST_CONTROL_TOKEN: 'a-token-of-tests' },
   ])('is accepted with %j', (env) => {
     expect(problemsOf({ ...on, ...env })).toEqual([]);
   });

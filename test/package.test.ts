@@ -81,6 +81,7 @@ describe('the packed file', () => {
         tokens: (await fetch(steward.url + '/sign-in')).status,
         clock: typeof (await steward.control.clock()).now,
         refused: await startSteward({ env: { PORTS: '1' } }).catch((error) => error.message),
+        proxied: await startSteward({ env: { PUBLIC_URL: 'https://steward.example' } }).catch((error) => error.message),
         handlers: ['SIGTERM', 'SIGINT', 'uncaughtException'].map((name) => process.listenerCount(name)),
       };
       const second = await startSteward({ env: { TEST_CONTROL: 'false' } });
@@ -96,6 +97,7 @@ describe('the packed file', () => {
       tokens: 200,
       clock: 'number',
       refused: 'Steward has no variable PORTS.',
+      proxied: expect.stringMatching(/^TEST_CONTROL_TOKEN must be given/) as unknown,
       handlers: [0, 0, 0],
       control: expect.stringContaining('Test control is off.') as unknown,
     });
@@ -129,6 +131,13 @@ describe('the packed file', () => {
       run(command, 'import-catalog', '--access', 'all', 'http://127.0.0.1:1/'),
     ).rejects.toMatchObject({
       stderr: '--access must be one of public, organization, administrators.\n',
+    });
+    writeFileSync(join(project, 'manifest.json'), '\u001B[2J');
+    await expect(run(command, 'import-manifest', 'manifest.json')).rejects.toMatchObject({
+      stderr: expect.stringMatching(/is not JSON: \P{Cc}*\uFFFD/u) as unknown,
+    });
+    await expect(run(command, 'import-manifest', '--token-file', '--access')).rejects.toMatchObject({
+      stderr: expect.stringMatching(/argument is ambiguous\.\n {2}Did you forget/) as unknown,
     });
   });
 

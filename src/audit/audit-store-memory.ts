@@ -9,7 +9,7 @@ import {
 } from '../store/audit-entry.ts';
 import { freeze } from '../store/changes.ts';
 import { done, runNow } from '../store/memory/run.ts';
-import type { AuditStore, AuditWrites } from './audit-store.ts';
+import { type AuditStore, type AuditWrites, readBatch } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 
@@ -31,11 +31,15 @@ export class MemoryAudit {
   readonly port: AuditStore = {
     page: (filter, start, num) =>
       runNow(() => {
-        const entries = this.#find(filter);
-        return { entries: entries.slice(start, start + num).map(freeze), total: entries.length };
+        const found = this.#find(filter);
+        return { entries: found.slice(start, start + num).map(toEntry), total: found.length };
       }),
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      yield await runNow(() => this.#find(filter).slice(start).map(freeze));
+      let batch = await runNow(() => this.#find(filter).slice(start, start + readBatch));
+      for (let last = batch.at(-1); last; last = batch.at(-1)) {
+        yield batch.map(toEntry);
+        batch = await runNow(() => this.#find(filter, last).slice(0, readBatch));
+      }
     }.bind(this),
     add: (entry) =>
       runNow(() => {
@@ -99,12 +103,20 @@ export class MemoryAudit {
     }
   }
 
-  #find(filter: AuditFilter): AuditEntry[] {
+  /** Newest first. `after` is the last of those that are already known. */
+  #find(filter: AuditFilter, after?: Numbered): Numbered[] {
     return [...this.#successes.all(), ...this.#others.all()]
-      .filter(({ entry }) => matchesAuditFilter(entry, filter))
-      .sort((a, b) => b.entry.at - a.entry.at || b.number - a.number)
-      .map(({ entry }) => entry);
+      .filter((one) => (!after || compare(after, one) < 0) && matchesAuditFilter(one.entry, filter))
+      .sort(compare);
   }
+}
+
+function compare(a: Numbered, b: Numbered): number {
+  return b.entry.at - a.entry.at || b.number - a.number;
+}
+
+function toEntry({ entry }: Numbered): AuditEntry {
+  return freeze(entry);
 }
 
 /** Entries of one kind, by user or operation. */

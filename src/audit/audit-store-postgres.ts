@@ -10,7 +10,7 @@ import {
 import { Batcher } from '../store/postgres/batcher.ts';
 import { deleteInBatches } from '../store/postgres/batches.ts';
 import type { Database } from '../store/postgres/database.ts';
-import type { AuditStore } from './audit-store.ts';
+import { type AuditStore, readBatch } from './audit-store.ts';
 
 const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
 
@@ -19,8 +19,6 @@ export function insertEntries(parameter: string, condition = ''): string {
   return `insert into audit (${columns}) select ${columns} from json_populate_recordset(null::audit, ${parameter}) ${condition}`;
 }
 
-/** How many entries one statement of an export reads. */
-const batch = 1_000;
 /** How many refusals one statement counts. */
 const maxAtOnce = 500;
 
@@ -53,12 +51,12 @@ export class PostgresAudit implements AuditStore {
 
   async *read(filter: AuditFilter, start: number): AsyncIterable<readonly AuditEntry[]> {
     const where = await this.#whereOf(filter);
-    let rows = await this.#select(where, start, batch);
+    let rows = await this.#select(where, start, readBatch);
     while (rows.length > 0) {
       yield rows.map(toEntry);
       const last = rows.at(-1);
-      if (!last || rows.length < batch) return;
-      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, batch);
+      if (!last || rows.length < readBatch) return;
+      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, readBatch);
     }
   }
 

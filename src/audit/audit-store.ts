@@ -1,6 +1,9 @@
 // The port of the audit trail. `Transaction.audit` records an entry together with the change that it describes.
 import type { AuditEntry, AuditFilter } from '../store/audit-entry.ts';
 
+/** How many entries a batch of `read` has. A client that does not read its export keeps one batch in memory. */
+export const readBatch = 500;
+
 export type AuditStore = {
   /** Newest first, and how many match, at most `maxCounted`. */
   page: (

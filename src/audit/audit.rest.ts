@@ -100,12 +100,13 @@ const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | 
       .join('\n'),
 };
 
-async function* rowsOf(store: ReadableStore, values: AuditValues): AsyncIterable<readonly CsvRow[]> {
+async function* rowsOf(store: ReadableStore, values: AuditValues): AsyncIterable<CsvRow> {
   let left = values.num ?? Infinity;
   for await (const entries of store.audit.read(filterOf(values), values.start ?? 0)) {
-    const shown = entries.slice(0, left);
-    left -= shown.length;
-    yield shown.map((entry) => Object.values(columns).map((column) => column(entry)));
-    if (left === 0) return;
+    for (const entry of entries) {
+      if (left === 0) return;
+      left -= 1;
+      yield Object.values(columns).map((column) => column(entry));
+    }
   }
 }

@@ -1,8 +1,10 @@
-// Limits the failed sign-ins of the last minute: per user and subnet, per subnet, and per network.
+// Limits the failed sign-ins of the last minute: per user and subnet, per user and network, per subnet, and per
+// network.
 import { networkOf, subnetOf } from '../lib/address.ts';
 
 const windowMs = 60_000;
 const maxPerUserAndSubnet = 10;
+const maxPerUserAndNetwork = 30;
 const maxPerSubnet = 100;
 const maxPerNetwork = 300;
 
@@ -65,10 +67,13 @@ export class SignInLimit {
 }
 
 function countersOf(username: string, address: string): { key: string; max: number }[] {
+  const name = username.toLowerCase();
   const subnet = subnetOf(address);
+  const network = networkOf(address);
   return [
-    { key: `${username.toLowerCase()} ${subnet}`, max: maxPerUserAndSubnet },
+    { key: `${name} ${subnet}`, max: maxPerUserAndSubnet },
+    { key: `${name} ${network}`, max: maxPerUserAndNetwork },
     { key: subnet, max: maxPerSubnet },
-    { key: networkOf(address), max: maxPerNetwork },
+    { key: network, max: maxPerNetwork },
   ];
 }

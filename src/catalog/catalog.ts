@@ -72,7 +72,7 @@ const catalogLoaded: Cell<boolean> = {
   auditFields: notAudited,
 };
 
-function bytesOfService(service: ServiceId & ServiceTraits): number {
+export function bytesOfService(service: ServiceId & ServiceTraits): number {
   const { folderName, serviceName, type, description, capabilities, parentType, url } = service;
   return [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
     .map(xmlBytes)
@@ -184,7 +184,7 @@ function requireWithin(transaction: Transaction, limits: CatalogLimits): void {
   if (problem !== undefined) throw new ServiceError('conflict', `The catalog is full: ${problem}`);
 }
 
-function findExcess(
+export function findExcess(
   limits: CatalogLimits,
   size: { folders: number; services: number; bytes: number },
 ): string | undefined {

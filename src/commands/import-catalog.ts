@@ -1,6 +1,13 @@
 // `steward import-catalog`: reads the catalog of another server over SOAP and returns the text of a catalog file.
 import { readCatalogFile } from '../app/catalog-file.ts';
-import { type ServiceAccess, addressOfService, rootFolder } from '../catalog/catalog.ts';
+import {
+  type ServiceAccess,
+  addressOfService,
+  bytesOfService,
+  findExcess,
+  rootFolder,
+} from '../catalog/catalog.ts';
+import { readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
 import { CommandError } from './command-error.ts';
@@ -11,20 +18,34 @@ type ImportCatalogOptions = {
   readonly token: string | undefined;
   /** Who sees the imported services. SOAP does not say it. */
   readonly access: ServiceAccess;
+  /** MAX_SERVICES and MAX_CATALOG_BYTES limit the catalog, as in a server. Default: the defaults of both. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 };
 
 export async function importCatalog(
-  { address, token, access }: ImportCatalogOptions,
+  { address, token, access, env = {} }: ImportCatalogOptions,
   limits = answerLimits,
 ): Promise<string> {
   const url = readAddress(address);
+  const { MAX_SERVICES, MAX_CATALOG_BYTES } = env;
+  const config = readConfig({ MAX_SERVICES, MAX_CATALOG_BYTES });
   const file = await withRemote(async (send) => {
     const client = await CatalogClient.connect(send, url, token);
     const folderNames = await client.folders();
     const services: object[] = [];
-    for (const folderName of ['', ...folderNames])
-      for (const description of await client.services(folderName))
-        services.push({ ...toService(description, folderName || rootFolder, client.ownAddress), access });
+    let bytes = 0;
+    for (const folderName of ['', ...folderNames]) {
+      for (const description of await client.services(folderName)) {
+        const service = { ...toService(description, folderName || rootFolder, client.ownAddress), access };
+        services.push(service);
+        bytes += bytesOfService(service);
+      }
+      const excess = findExcess(
+        { services: config.maxServices, bytes: config.maxCatalogBytes },
+        { folders: folderNames.length, services: services.length, bytes },
+      );
+      if (excess !== undefined) throw new CommandError(`The catalog is too large: ${excess}`);
+    }
     return { folders: folderNames.map((folderName) => ({ folderName, description: '' })), services };
   }, limits);
   const text = `${JSON.stringify(file, null, 2)}\n`;

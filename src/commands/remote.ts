@@ -3,7 +3,7 @@
 import { Agent, request } from 'undici';
 import { RequestError, toRequestError } from '../lib/request-error.ts';
 
-export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2 };
+export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2, allTimeoutMs: 600_000 };
 
 type RemoteRequest = {
   readonly method: 'GET' | 'POST';
@@ -23,24 +23,25 @@ export function readAddress(text: string): URL {
   return url;
 }
 
-/** Sends requests, follows no redirects, and limits the time and the size of each answer. */
+/** Sends requests, follows no redirects, and limits the time and the size of each answer, and the time of all. */
 export async function withRemote<T>(use: (send: Send) => Promise<T>, limits = answerLimits): Promise<T> {
   const agent = new Agent();
+  const endsAt = performance.now() + limits.allTimeoutMs;
   try {
-    return await use((url, given) => sendOne(agent, url, given, limits));
+    return await use((url, given) => sendOne({ agent, endsAt, limits }, url, given));
   } finally {
     await agent.destroy();
   }
 }
 
 async function sendOne(
-  agent: Agent,
+  { agent, endsAt, limits }: { agent: Agent; endsAt: number; limits: typeof answerLimits },
   url: URL,
   { method, headers = {}, body }: RemoteRequest,
-  limits: typeof answerLimits,
 ): Promise<RemoteAnswer> {
   const where = url.origin + url.pathname;
-  const signal = AbortSignal.timeout(limits.timeoutMs);
+  const leftMs = Math.max(0, Math.ceil(endsAt - performance.now()));
+  const signal = AbortSignal.timeout(Math.min(limits.timeoutMs, leftMs));
   try {
     const answer = await request(url, {
       dispatcher: agent,
@@ -52,7 +53,10 @@ async function sendOne(
     if (answer.statusCode >= 300 && answer.statusCode < 400) throw redirected(answer);
     return { status: answer.statusCode, body: await readBody(answer.body, limits.bytes) };
   } catch (error) {
-    const late = `The answer was not complete within ${limits.timeoutMs / 1000} seconds.`;
+    const late =
+      leftMs < limits.timeoutMs
+        ? `All answers together were not complete within ${limits.allTimeoutMs / 1000} seconds.`
+        : `The answer was not complete within ${limits.timeoutMs / 1000} seconds.`;
     const { message } = signal.aborted ? new RequestError(late) : toRequestError(error as Error);
     throw new RequestError(`${where}: ${message}`, { cause: error });
   }

@@ -31,14 +31,27 @@ const parser = new XMLParser({
   trimValues: false,
 });
 
+/** Elements and attributes take the parser much more memory than their text. */
+const maxParts = 500_000;
+
 /** The root element. Throws for text that is no well-formed XML. */
 export function readAnswerXml(text: string): AnswerElement {
   // Entities of a document type could expand to any size.
   if (text.includes('<!DOCTYPE'))
     throw new RequestError('The answer has a document type, which is not read.');
+  if (countParts(text) > maxParts)
+    throw new RequestError(`The answer has more than ${maxParts} elements and attributes.`);
   const [root] = parse(text).flatMap(toElements);
   if (!root) throw new RequestError('The answer is not XML.');
   return root;
+}
+
+/** At least as many as the text has: a CDATA section or a text may have parts that look like them. */
+function countParts(text: string): number {
+  const parts = /<[^/!?]|=\s*["']/g;
+  let count = 0;
+  while (count <= maxParts && parts.test(text)) count += 1;
+  return count;
 }
 
 function parse(text: string): Node[] {

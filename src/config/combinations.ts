@@ -40,17 +40,29 @@ function findTestControlProblems(given: Readonly<Record<string, string | undefin
   const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
   if (!isControlled)
     return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
-  const isLoopback = given.HOST === undefined || isLoopbackHost(given.HOST);
   return [
     ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
     ...(given.METRICS_PORT === undefined ? [] : ['METRICS_PORT must not be given with TEST_CONTROL=true.']),
     ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
       ? []
       : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
-    ...(isLoopback || given.TEST_CONTROL_TOKEN !== undefined
+    ...(given.TEST_CONTROL_TOKEN !== undefined || isForThisMachine(given)
       ? []
-      : ['TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.']),
+      : [
+          'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST or the host of PUBLIC_URL is not a loopback ' +
+            'address, or if TRUSTED_PROXIES is given.',
+        ]),
   ];
+}
+
+/** A proxy on this machine makes a server public that listens on a loopback address. */
+function isForThisMachine({
+  HOST = 'localhost',
+  PUBLIC_URL = '',
+  TRUSTED_PROXIES,
+}: Readonly<Record<string, string | undefined>>): boolean {
+  const publicHost = URL.canParse(PUBLIC_URL) ? new URL(PUBLIC_URL).hostname : 'localhost';
+  return isLoopbackHost(HOST) && isLoopbackHost(publicHost) && TRUSTED_PROXIES === undefined;
 }
 
 function findOverlaps(paths: z.output<typeof pathVariables>): string[] {

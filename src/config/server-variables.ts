@@ -163,7 +163,8 @@ export const testing = {
   TEST_CONTROL_TOKEN: token
     .optional()
     .describe(
-      'The bearer token that /control requires. Required if HOST is not a loopback address. Default: none is required.',
+      'The bearer token that /control requires. Required if HOST or the host of PUBLIC_URL is not a loopback address, or with ' +
+        'TRUSTED_PROXIES. Default: none is required, and requests with X-Forwarded-* or Forwarded are refused.',
     ),
   SEED: z
     .string()

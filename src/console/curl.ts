@@ -24,11 +24,16 @@ export function postCommand(
 
 const maxShownLength = 4096;
 
+/** A terminal acts on these in a paste, also inside quotes. */
+export const controls = /[^\P{Cc}\n]/u;
+
 function partOf(name: string, { control }: FieldDescription, entered: string, isMultipart: boolean): string {
   if (control === 'file') return `-F ${name}=@FILE`;
+  // Browsers send line breaks in this way.
+  const text = entered.replaceAll('\r\n', '\n');
   // Quoting and escaping a long text takes long.
-  const isShown = entered !== '' && entered.length <= maxShownLength;
-  const value = control === 'password' ? `"$${name.toUpperCase()}"` : quote(isShown ? entered : '…');
+  const isShown = text !== '' && text.length <= maxShownLength && !controls.test(text);
+  const value = control === 'password' ? `"$${name.toUpperCase()}"` : quote(isShown ? text : '…');
   return `${isMultipart ? '--form-string' : '--data-urlencode'} ${name}=${value}`;
 }
 

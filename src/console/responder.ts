@@ -186,7 +186,7 @@ export class HtmlResponder {
       return this.#sendSignIn(rest, reply, status, error ? { error } : {});
     const layout = this.#layout(rest, formTitle(rest, operation));
     const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
-    const entered = rest.isPost ? enteredTexts(rest) : presentTexts(rest, operation);
+    const entered = rest.isPost ? enteredTexts(rest, operation) : presentTexts(rest, operation);
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),
       address: urls.shellUrl(prefix, segments),
@@ -336,10 +336,17 @@ function shortText(text: string | undefined): string | undefined {
 }
 
 /** A page cannot put a file back into a form. */
-function enteredTexts({ form, identity }: RestRequest): Record<string, string | undefined> {
-  const texts = Object.keys(form).map((name) => [name, textIn(form, name)] as const);
-  const shown = identity ? texts : texts.map(([name, text]) => [name, shortText(text)] as const);
-  return Object.fromEntries(shown);
+function enteredTexts(
+  { form, identity }: RestRequest,
+  { fields }: Operation,
+): Record<string, string | undefined> {
+  const shown = Object.keys(form).map((name) => {
+    const text = identity ? textIn(form, name) : shortText(textIn(form, name));
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const shownAgain = field && metaOf(field).shownAgain;
+    return [name, text !== undefined && shownAgain ? shownAgain(text) : text];
+  });
+  return Object.fromEntries(shown) as Record<string, string | undefined>;
 }
 
 /** A link to a form may fill in its fields, except secrets. */

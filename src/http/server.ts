@@ -166,7 +166,10 @@ function createRequestIds(trustedProxies: BlockList): (request: IncomingMessage)
   };
 }
 
-function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
+export function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
+  // Node reads a request line without a version as HTTP/0.9, and accepts HTTP/2.0.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    throw new ServiceError('invalid', 'The request must be HTTP/1.1 or HTTP/1.0.');
   if (rawHeaders.length > 2 * maxHeaders)
     throw new ServiceError('invalid', `The request must have at most ${maxHeaders} headers.`);
   let hosts = 0;

@@ -5,14 +5,17 @@ import type { Call, CsvExport, CsvRow } from './resource.ts';
 
 const maxRows = 100_000;
 
+/** A client that does not read keeps a few pieces of about this length in memory, however long the rows are. */
+const pieceLength = 64 * 1024;
+
 export async function sendCsv<S>(
   reply: FastifyReply,
   { fileName, header, rows }: CsvExport<S>,
   call: Call<S, never>,
 ): Promise<FastifyReply> {
-  const batches = rows(call)[Symbol.asyncIterator]();
-  // The first batch is read before the answer begins, so that an error can still be answered as one.
-  const first = await batches.next();
+  const iterator = rows(call)[Symbol.asyncIterator]();
+  // The first row is read before the answer begins, so that an error can still be answered as one.
+  const first = await iterator.next();
   return reply
     .headers({
       'content-type': 'text/csv; charset=utf-8; header=present',
@@ -20,33 +23,38 @@ export async function sendCsv<S>(
       'cache-control': 'no-store',
       'cross-origin-resource-policy': 'same-origin',
     })
-    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, batches)));
+    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, iterator)));
 }
 
 async function* toText(
   header: CsvRow,
-  first: IteratorResult<readonly CsvRow[]>,
-  batches: AsyncIterator<readonly CsvRow[]>,
+  first: IteratorResult<CsvRow>,
+  others: AsyncIterator<CsvRow>,
 ): AsyncIterable<string> {
-  yield formatRow(header);
+  let piece = formatRow(header);
   let left = maxRows;
-  for (let next = first; next.done !== true; next = await batches.next()) {
-    const shown = next.value.slice(0, left);
-    left -= shown.length;
-    yield shown.map(formatRow).join('');
-    if (left === 0) return;
+  for (let next = first; next.done !== true && left > 0; next = await others.next()) {
+    piece += formatRow(next.value);
+    left -= 1;
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = '';
   }
+  yield piece;
 }
 
 export function formatRow(row: CsvRow): string {
   return `${row.map(formatCell).join(',')}\r\n`;
 }
 
-/** A spreadsheet would run a text that begins with one of these characters as a formula. */
-const formulaStart = /^[=+\-@\t\r]/;
+/**
+ * A spreadsheet would run a text that begins with one of these characters as a formula. One that splits cells at `;`
+ * would also run what follows a `;`.
+ */
+const formulaStart = /(^|;"*)(?=[=+\-@\t\r])/g;
 
 function formatCell(value: string | number | null): string {
   const text = value === null ? '' : String(value);
-  const safe = typeof value === 'string' && formulaStart.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = typeof value === 'string' ? text.replaceAll(formulaStart, "$1'") : text;
+  return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

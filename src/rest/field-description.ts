@@ -53,6 +53,7 @@ const formKeys: Record<keyof FieldMeta, true> = {
   picks: true,
   isAdvanced: true,
   blankValue: true,
+  shownAgain: true,
 };
 
 /** The schema of the value, without what `FieldDescription` has itself. */

@@ -151,7 +151,9 @@ export function reference() {
 /** JSON is serialized recursively, so its depth must be limited. The form limits the number of values. */
 const jsonLimits = { values: Infinity, nesting: 64 };
 
-function parseJsonObject(raw: string): { object: Readonly<Record<string, unknown>> } | { problem: string } {
+export function parseJsonObject(
+  raw: string,
+): { object: Readonly<Record<string, unknown>> } | { problem: string } {
   const problem = findExcess(Buffer.from(raw), jsonLimits);
   if (problem !== undefined) return { problem };
   try {

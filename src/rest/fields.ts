@@ -30,6 +30,8 @@ export type FieldMeta = {
   readonly isAdvanced?: boolean;
   /** The value of a blank field. Without it, a blank field counts as absent. */
   readonly blankValue?: unknown;
+  /** What a page shows again of a text that was entered. Default: all of it. */
+  readonly shownAgain?: (entered: string) => string;
 };
 
 declare module 'zod' {

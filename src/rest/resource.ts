@@ -94,8 +94,7 @@ export type NoticeLink = { readonly name: string; readonly path: readonly string
 export type CsvExport<S = unknown, V = never> = {
   readonly fileName: string;
   readonly header: readonly string[];
-  /** In portions. */
-  readonly rows: (call: Call<S, V>) => AsyncIterable<readonly CsvRow[]>;
+  readonly rows: (call: Call<S, V>) => AsyncIterable<CsvRow>;
 };
 
 export type CsvRow = readonly (string | number | null)[];

@@ -1,4 +1,5 @@
 // The entries of the audit trail: who did what, when, from where, with which outcome.
+import { networkOf, subnetOf } from '../lib/address.ts';
 import type { Role } from '../lib/caller.ts';
 import type { Change } from './audit-change.ts';
 
@@ -50,9 +51,13 @@ export function matchesAuditFilter(entry: AuditEntry, filter: AuditFilter): bool
   );
 }
 
-/** Refusals with the same key within a minute are one entry. */
-export function mergeKeyOf({ user, operation, code }: AuditEntry): string {
-  return JSON.stringify([user?.toLowerCase() ?? null, operation, code]);
+/**
+ * Refusals with the same key within a minute are one entry. Calls beyond the limit of sign-ins cost nothing, so a
+ * whole network shares their entry: otherwise it could fill the audit trail with its addresses.
+ */
+export function mergeKeyOf({ user, operation, code, address }: AuditEntry): string {
+  const source = address && (code === 429 ? networkOf(address) : subnetOf(address));
+  return JSON.stringify([user?.toLowerCase() ?? null, operation, code, source]);
 }
 
 export const mergeWithinMs = 60_000;

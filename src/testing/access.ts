@@ -24,7 +24,7 @@ export function checkAccess(
     throw forbidden('Sec-Fetch-Site', 'must be same-origin or none.');
   if (origin !== undefined && ![own.origin, `http://${host}`, `https://${host}`].includes(origin))
     throw forbidden('Origin', `must be that of this server.`);
-  if (token === undefined) return;
+  if (token === undefined) return refuseProxied(headers);
   const given = bearerToken(headers.authorization);
   if (given === undefined)
     throw new ServiceError('token-missing', 'Token required.', { problems: [tokenProblem] });
@@ -36,6 +36,13 @@ const tokenProblem = {
   field: 'Authorization',
   message: 'must be Bearer and the value of TEST_CONTROL_TOKEN.',
 };
+
+/** Behind a proxy, every client seems to be on this machine. */
+function refuseProxied(headers: FastifyRequest['headers']): void {
+  const header = Object.keys(headers).find((name) => /^(x-forwarded-.*|forwarded)$/.test(name));
+  if (header !== undefined)
+    throw forbidden(header, 'must not be given unless the server has a TEST_CONTROL_TOKEN.');
+}
 
 function hostnameOf(host: string): string | undefined {
   return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;

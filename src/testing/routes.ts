@@ -4,7 +4,7 @@ import { sendHtml } from '../console/layout.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { sendJson } from '../http/json.ts';
-import { withoutSchemas } from '../http/server.ts';
+import { checkHeaders, withoutSchemas } from '../http/server.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { type ControlAccess, checkAccess } from './access.ts';
 import type { ControlledServer } from './controlled-server.ts';
@@ -39,6 +39,7 @@ export async function createControl(server: ControlledServer): Promise<FastifyIn
   control.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   control.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
+    checkHeaders(request.raw);
     checkAccess(request, access);
     if (request.is404) {
       const allow = allowedMethods.find(request.url);

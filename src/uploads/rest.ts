@@ -1,7 +1,7 @@
 // REST resources of uploads.
 import * as z from 'zod';
 import { type AuditFields } from '../lib/audit-fields.ts';
-import { ServiceError } from '../lib/errors.ts';
+import { ServiceError, problemsOf } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { isXmlText } from '../lib/text.ts';
@@ -12,7 +12,7 @@ import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { uploadView, uploadsView } from './pages/uploads.ts';
-import { type Upload, inUse, maxUploads, noRoom, plainFileName } from './upload.ts';
+import { type Upload, inUse, isContentType, maxUploads, noRoom, plainFileName } from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
   itemID: z.string().describe('Other operations refer to the file by this id.'),
@@ -119,8 +119,13 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       if (itemFile === undefined) return { problems: [] };
       const name = plainFileName(itemFile.filename);
       const isNamed = name !== '' && name.length <= 255 && isXmlText(name);
-      const message = 'must be a file with a name of at most 255 characters.';
-      return { problems: isNamed ? [] : [{ field: 'itemFile', message }] };
+      const problems = [
+        ...(isNamed ? [] : ['must be a file with a name of at most 255 characters.']),
+        ...(isContentType(itemFile.contentType)
+          ? []
+          : ['must have a content type of at most 255 characters, without control characters.']),
+      ];
+      return { problems: problemsOf('itemFile', problems) };
     },
     run: async ({ values: { itemFile, description }, auditEntry }) => {
       const item: Upload = {

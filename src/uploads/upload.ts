@@ -34,3 +34,8 @@ export function inUse({ itemID }: Upload): ServiceError {
 export function plainFileName(name: string): string {
   return toNfc(name.split(/[/\\]/).at(-1) ?? '').trim();
 }
+
+/** The client chooses the content type of a part. */
+export function isContentType(text: string): boolean {
+  return text.length <= 255 && !/\p{Cc}/u.test(text);
+}

@@ -1,14 +1,24 @@
 // The form fields of webhooks.
 import type { BlockList } from 'node:net';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
+import { maskedValue } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import { toNfc } from '../lib/text.ts';
-import { boolean, choice, clearable, httpUrl, jsonObject, refuse, text } from '../rest/field-types.ts';
+import {
+  boolean,
+  choice,
+  clearable,
+  httpUrl,
+  jsonObject,
+  parseJsonObject,
+  refuse,
+  text,
+} from '../rest/field-types.ts';
 import type { Reader } from '../store/state.ts';
 import { eventTypes, pingType } from './event-types.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
-import { type CustomHeader, keepMasked, readHeaders } from './sending/headers.ts';
+import { type HeadersResult, readHeaders } from './sending/headers.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
 import { receiverProblem } from './sending/target-policy.ts';
 import { contentTypes } from './webhook.ts';
@@ -43,13 +53,23 @@ export type WebhookRules = {
   readonly legacyHeader: string | undefined;
 };
 
-/** A masked value without a stored one. A new webhook has none stored. */
-export function headerProblems(
-  given: readonly CustomHeader[] | undefined,
-  stored: readonly CustomHeader[],
-): readonly Problem[] {
-  const kept = keepMasked(given ?? [], stored);
-  return 'problems' in kept ? problemsOf('headers', kept.problems) : [];
+/** Of the result of a rule that replaces masked values. */
+export function headerProblems(read: HeadersResult): readonly Problem[] {
+  return 'problems' in read ? problemsOf('headers', read.problems) : [];
+}
+
+const hidden = '…';
+
+/** Headers with a hidden value are refused, so that nobody stores one by sending the form again. */
+function hideValues(entered: string): string {
+  if (entered.trim() === '') return '';
+  const read = parseJsonObject(entered);
+  if ('problem' in read) return hidden;
+  const shown = Object.entries(read.object).map(([name, value]) => [
+    name,
+    value === maskedValue ? value : hidden,
+  ]);
+  return JSON.stringify(Object.fromEntries(shown));
 }
 
 const pickedTypes = [
@@ -92,8 +112,9 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
         label: 'Custom headers',
         description:
           'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
-          'the stored value.',
+          'the stored value unless hookUrl gets another origin.',
         isAdvanced: true,
+        shownAgain: hideValues,
       }),
     active: boolean().describe('Whether events are sent to the webhook.'),
   };

@@ -1,8 +1,10 @@
 // The rules for changing webhooks and their settings.
+import { maskedValue } from '../lib/audit-fields.ts';
 import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
 import type { Count, Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
-import { type CustomHeader, keepMasked } from './sending/headers.ts';
+import { type CustomHeader, type HeadersResult, keepMasked } from './sending/headers.ts';
+import { receiverOf } from './sending/target-policy.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
@@ -35,8 +37,10 @@ export function editWebhook(
   at: number,
 ): Count | undefined {
   const webhook = requireWebhook(transaction, id);
-  const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
-  const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
+  // The request was checked before, but the webhook may have changed since.
+  const kept = headersAfter(traits, webhook);
+  if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
+  const edited: Webhook = { ...webhook, ...traits, headers: kept.headers, updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === false) return deactivateWebhook(transaction, id, 'administrator', at);
@@ -44,11 +48,21 @@ export function editWebhook(
   return undefined;
 }
 
-/** The request was checked before, but the stored headers may have changed since. */
-function resolveMasked(given: readonly CustomHeader[], { headers }: Webhook): readonly CustomHeader[] {
-  const kept = keepMasked(given, headers);
-  if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
-  return kept.headers;
+/** The headers after an edit. An administrator could read the stored values by sending them to another origin. */
+export function headersAfter(
+  { hookUrl, headers }: { hookUrl?: string | undefined; headers?: readonly CustomHeader[] | undefined },
+  stored: Webhook,
+): HeadersResult {
+  const isSameOrigin = hookUrl === undefined || receiverOf(hookUrl) === receiverOf(stored.hookUrl);
+  if (isSameOrigin) return headers ? keepMasked(headers, stored.headers) : { headers: stored.headers };
+  const entered = headers ?? stored.headers.map(({ name }) => ({ name, value: maskedValue }));
+  const problems = entered
+    .filter(({ value }) => value === maskedValue)
+    .map(
+      ({ name }) =>
+        `the value of ${name} must be entered again, or ${name} removed: hookUrl has another origin.`,
+    );
+  return problems.length > 0 ? { problems } : { headers: entered };
 }
 
 /** Clears the failure window, also of a webhook that is active. */

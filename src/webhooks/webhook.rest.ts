@@ -31,7 +31,14 @@ import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
 import { showWebhook } from './pages/webhook.ts';
 import { newDelivery } from './queue/delivery.ts';
 import { redeliverToOneOperation } from './redeliver.rest.ts';
-import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
+import {
+  activateWebhook,
+  deactivateWebhook,
+  deleteWebhook,
+  editWebhook,
+  headersAfter,
+  rotateKey,
+} from './registry.ts';
 import { maskHeaders } from './sending/headers.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
 import { webhookSettings } from './settings.ts';
@@ -170,7 +177,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...(values.service === subject.service
           ? []
           : serviceProblems(deps.store, values.service || undefined, caller)),
-        ...headerProblems(values.headers, subject.headers),
+        ...headerProblems(headersAfter(values, subject)),
       ],
     }),
     run: async ({ subject, values: { service, ...values }, update }) => {

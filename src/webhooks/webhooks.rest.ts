@@ -32,6 +32,7 @@ import { showWebhooks } from './pages/webhooks.ts';
 import type { EventPublisher } from './queue/event-publisher.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
+import { keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
 import {
   type WebhookDeps,
@@ -112,7 +113,7 @@ function createOperation(deps: WebhookDeps): Operation {
     check: ({ values, caller }) => ({
       problems: [
         ...serviceProblems(deps.store, values.service, caller),
-        ...headerProblems(values.headers, []),
+        ...headerProblems(keepMasked(values.headers ?? [], [])),
       ],
     }),
     run: ({ values, update }) => create(deps, update, { ...values, service: values.service ?? null }),
@@ -124,7 +125,7 @@ function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
   return operation<Service, typeof fields>({
     ...createDescription,
     fields,
-    check: ({ values }) => ({ problems: headerProblems(values.headers, []) }),
+    check: ({ values }) => ({ problems: headerProblems(keepMasked(values.headers ?? [], [])) }),
     run: ({ subject, values, update }) =>
       create(deps, update, { ...values, service: pathOfService(subject) }),
   });

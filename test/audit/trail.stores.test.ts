@@ -1,4 +1,6 @@
 // The resource of the audit trail: pages, filters and the CSV file.
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -113,6 +115,31 @@ describe('as a CSV file', () => {
       authorization: `Bearer ${own.token('administrator')}`,
     });
     expect(response.body.split('\r\n')).toHaveLength(100_002);
+    own.store.audit.read = read;
+    await own.close();
+  });
+
+  it('is read from the store only as fast as the client reads it', async () => {
+    const own = await startServer();
+    const { read } = own.store.audit;
+    const changes = [{ field: 'description', before: null, after: 'x'.repeat(20_000) }];
+    const batch = Array.from({ length: 100 }, () => auditEntry({ changes }));
+    let batches = 0;
+    own.store.audit.read = async function* () {
+      for (;;) {
+        batches += 1;
+        yield await Promise.resolve(batch);
+      }
+    };
+    const socket = connect(Number(new URL(await own.listen()).port), '127.0.0.1');
+    socket.write(
+      `GET ${path}?f=csv HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${own.token('administrator')}\r\n\r\n`,
+    );
+    await expect.poll(() => batches).toBeGreaterThan(0);
+    for (let before = 0; before < batches; await sleep(100)) before = batches;
+    // The buffers of the operating system have some, all would be 1,000.
+    expect(batches).toBeLessThan(50);
+    socket.destroy();
     own.store.audit.read = read;
     await own.close();
   });

@@ -68,13 +68,25 @@ describe('failed sign-ins', () => {
   });
 
   it.each([
-    ['an IPv6 /64', 10, (count: number) => `2001:db8:1:2::${count.toString(16)}`, '2001:db8:1:3::1'],
+    [
+      'one user and an IPv6 /64',
+      10,
+      (count: number) => `2001:db8:1:2::${count.toString(16)}`,
+      '2001:db8:1:3::1',
+    ],
+    [
+      'one user and an IPv6 /48',
+      30,
+      (count: number) => `2001:db8:1:${count.toString(16)}::1`,
+      '2001:db8:2::1',
+    ],
+    ['one user and an IPv4 /24', 30, (count: number) => `192.0.2.${count}`, '192.0.3.1'],
     ['an IPv6 /48', 300, (count: number) => `2001:db8:1:${count.toString(16)}::1`, '2001:db8:2::1'],
     ['an IPv4 /24', 300, (count: number) => `192.0.2.${count % 256}`, '192.0.3.1'],
   ])('of %s are limited to %d', (_network, most, addressOf, elsewhere) => {
     const limit = new SignInLimit();
-    // Beyond one subnet, a user name per attempt: the limit of a user and an address must not apply.
-    const nameOf = (count: number) => (most === 10 ? 'ann' : `user${count}`);
+    // The limits of one user must not apply to the others.
+    const nameOf = (count: number) => (most < 300 ? 'ann' : `user${count}`);
     for (let count = 0; count < most; count += 1) {
       const attempt = { username: nameOf(count), address: addressOf(count), at: 0 };
       expect(limit.waitSeconds(attempt)).toBe(0);

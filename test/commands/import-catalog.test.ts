@@ -2,12 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import type { CommandError } from '../../src/commands/command-error.ts';
 import { importCatalog } from '../../src/commands/import-catalog.ts';
+import { answerLimits } from '../../src/commands/remote.ts';
 import { type ServerOptions, startServer } from '../kit/server.ts';
 
 async function start(options: ServerOptions) {
@@ -176,7 +177,7 @@ it('refuses redirects, late and large answers, faults and answers that are no SO
     const address = await startStub((operation) =>
       operation === 'GET' ? { status: 404, body: '' } : answer,
     );
-    const limits = { timeoutMs: 300, bytes: 1024 ** 2 };
+    const limits = { ...answerLimits, timeoutMs: 300, bytes: 1024 ** 2 };
     return importCatalog({ address, token: undefined, access: 'public' }, limits).catch(
       (error: unknown) => (error as Error).message,
     );
@@ -218,4 +219,57 @@ it('lists the entries that Steward does not accept', async () => {
     expect.stringContaining('services[0].serviceName'),
     expect.stringContaining('services[0].type'),
   ]);
+});
+
+describe('a server without end', () => {
+  const service = '<ServiceDescription><Name>A</Name><Type>MapServer</Type></ServiceDescription>';
+
+  /** Answers with these folders, and with the same services in each. Returns the number of requests. */
+  async function importEndless(
+    { folders, services }: { folders: number; services: string },
+    env: Record<string, string> = {},
+    limits = answerLimits,
+  ) {
+    let requests = 0;
+    const address = await startStub((operation) => {
+      requests += 1;
+      const content =
+        operation === 'GetFolders'
+          ? `<FolderNames>${'<String>F</String>'.repeat(folders)}</FolderNames>`
+          : `<ServiceDescriptions>${services}</ServiceDescriptions>`;
+      return {
+        body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response>${content}</${operation}Response></e:Body></e:Envelope>`,
+      };
+    });
+    const failed = importCatalog({ address, token: undefined, access: 'public', env }, limits);
+    return { message: await failed.catch((error: unknown) => (error as Error).message), requests };
+  }
+
+  it('is asked for no more folders and services than the catalog may have', async () => {
+    // The WSDL, the folders and the root.
+    expect(await importEndless({ folders: 50_001, services: '' })).toEqual({
+      message: 'The catalog is too large: MAX_SERVICES allows 50000 folders.',
+      requests: 3,
+    });
+    expect(
+      await importEndless({ folders: 90, services: service.repeat(3) }, { MAX_SERVICES: '100' }),
+    ).toEqual({ message: 'The catalog is too large: MAX_SERVICES allows 100 services.', requests: 36 });
+    expect(
+      await importEndless({ folders: 90, services: service }, { MAX_CATALOG_BYTES: '100', MAX_SERVICES: '' }),
+    ).toMatchObject({ message: 'The catalog is too large: MAX_CATALOG_BYTES allows 100 bytes.' });
+  });
+
+  it('is asked until the deadline', async () => {
+    const limits = { ...answerLimits, allTimeoutMs: 300 };
+    const { message } = await importEndless({ folders: 50_000, services: '' }, {}, limits);
+    expect(message).toMatch(/: All answers together were not complete within 0.3 seconds\.$/);
+  });
+
+  it.each([
+    ['elements', '<a/>'.repeat(500_000)],
+    ['attributes', `<a${" b=''".repeat(500_000)}/>`],
+  ])('may not answer with too many %s', async (_parts, services) => {
+    const { message } = await importEndless({ folders: 0, services });
+    expect(message).toContain('The answer has more than 500000 elements and attributes.');
+  });
 });

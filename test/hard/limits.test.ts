@@ -238,6 +238,12 @@ describe('the server limits at the same time', () => {
 
   it.each([
     ['of one user from one address', 10, () => 'user', () => '192.0.2.1'],
+    [
+      'of one user from one network',
+      30,
+      () => 'user',
+      (count: number) => `2001:db8:1:${count.toString(16)}::1`,
+    ],
     ['from one address', 100, (count: number) => `user ${count}`, () => '192.0.2.1'],
     [
       'from one network',

@@ -153,7 +153,8 @@ describe('webhooks', () => {
   it('counts all webhooks of a kind, and names three of them', async () => {
     server.answerWith(500);
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
-    for (let n = 1; n <= 12; n += 1) await server.register({ name: `hook ${n}` });
+    for (let n = 1; n <= 12; n += 1)
+      await server.register({ name: `hook ${n}`, hookUrl: `https://receiver${n}.example.com/` });
     await server.publish();
     await server.settle();
     expect((await findings()).slice(0, 2)).toEqual([

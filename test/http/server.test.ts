@@ -246,6 +246,16 @@ describe('bytes of a request', () => {
     expect((await send('/admin', 'a:b\r\n'.repeat(997))).status).toBe(200);
   });
 
+  it.each([
+    ['', 400],
+    [' HTTP/0.9', 400],
+    [' HTTP/2.0', 400],
+    [' HTTP/1.0', 200],
+  ])('a request line that ends with "%s" gets %d', async (version, status) => {
+    const answer = await ask(port, `GET /health${version}\r\nHost: localhost\r\n\r\n`);
+    expect(answer?.status).toBe(status);
+  });
+
   it('two Host headers are refused', async () => {
     const answer = await send('/admin', 'hOsT: other\r\n');
     expect(answer.status).toBe(400);

@@ -196,13 +196,15 @@ export async function startServer({
     /** Sends a multipart form of texts and files. */
     postParts: (
       path: string,
-      parts: Record<string, string | { name: string; content: string | Buffer }>,
+      parts: Record<string, string | { name: string; content: string | Buffer; type?: string }>,
       token: string,
     ) => {
       const chunks = Object.entries(parts).flatMap(([name, part]) => {
         const file = typeof part === 'string' ? '' : `; filename="${part.name}"`;
         const content = typeof part === 'string' ? part : part.content;
-        const head = `--parts\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`;
+        const type =
+          typeof part === 'string' || part.type === undefined ? '' : `Content-Type: ${part.type}\r\n`;
+        const head = `--parts\r\nContent-Disposition: form-data; name="${name}"${file}\r\n${type}\r\n`;
         return [Buffer.from(head), Buffer.from(content), Buffer.from('\r\n')];
       });
       return app.http.inject({

@@ -182,6 +182,15 @@ describe('commands to copy', () => {
     );
   });
 
+  it('show … instead of a text from a link with control characters', async () => {
+    for (const control of ['%1b[201~', '%0d', '%09', '%c2%9b2J', '%7f']) {
+      const [command = ''] = await commandsOf(`/admin/services/createFolder?folderName=a${control}b&f=html`);
+      expect(command).toContain("folderName='…'");
+    }
+    const [command] = await commandsOf('/admin/services/createFolder?folderName=a%0d%0ab&f=html');
+    expect(command).toContain("folderName='a\nb'");
+  });
+
   it('come with a JSON link that keeps the query of the page', async () => {
     const { body } = await page('/admin/system/upgrades?after=3&wait=0');
     expect(body).toContain('href="?after=3&amp;wait=0&amp;f=pjson"');

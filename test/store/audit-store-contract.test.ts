@@ -115,6 +115,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     });
     const ids: string[] = [];
     for await (const entries of store.audit.read({}, 0)) {
+      expect(entries.length).toBeLessThanOrEqual(500);
       ids.push(...entries.map(({ id }) => id));
       await recordEach(store, [auditEntry({ at: 1e9 })]);
     }
@@ -184,7 +185,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
       ]);
     });
 
-    it('keeps refusals apart that differ in user, operation or code', async () => {
+    it('keeps refusals apart that differ in user, operation, code or address', async () => {
       const store = await open();
       await store.audit.count(refusal({ id: 'one' }));
       const others: Partial<AuditEntry>[] = [
@@ -192,10 +193,25 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
         { user: null },
         { operation: 'mode/update' },
         { code: 404 },
+        { address: '192.0.2.2' },
+        { address: '2001:db8::1' },
+        { address: null },
       ];
       for (const [index, traits] of others.entries())
         expect(await store.audit.count(refusal({ id: `other-${index}`, ...traits }))).toBe(`other-${index}`);
-      expect(await idsOf(store)).toHaveLength(5);
+      expect(await idsOf(store)).toHaveLength(8);
+    });
+
+    it('counts refusals of one client together, and those beyond a limit of one network', async () => {
+      const store = await open();
+      const count = (id: string, address: string, code = 403) =>
+        store.audit.count(refusal({ id, address, code }));
+      expect(await count('a', '2001:db8::1')).toBe('a');
+      expect(await count('b', '2001:db8::ffff')).toBe('a');
+      expect(await count('c', '2001:db8:0:1::1')).toBe('c');
+      expect(await count('d', '2001:db8::1', 429)).toBe('d');
+      expect(await count('e', '2001:db8:0:1::1', 429)).toBe('d');
+      expect(await count('f', '2001:db8:1::1', 429)).toBe('f');
     });
 
     it('counts refusals that arrive at the same time', async () => {

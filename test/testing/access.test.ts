@@ -1,5 +1,7 @@
 // Who may call the control API: programs on this machine and pages of this server, with the token if one is configured.
 import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { startControl } from './kit.ts';
 
@@ -40,6 +42,9 @@ describe('without a token', () => {
     [{ 'sec-fetch-site': 'same-site' }, 403],
     [{ 'sec-fetch-site': 'same-origin', origin: open.url }, 200],
     [{ 'sec-fetch-site': 'none' }, 200],
+    [{ 'x-forwarded-for': '192.0.2.1' }, 403],
+    [{ 'X-Forwarded-Host': 'localhost' }, 403],
+    [{ forwarded: 'for=192.0.2.1' }, 403],
   ])('headers %j give %i', async (headers, status) => {
     expect(await statusOf(`${open.url}/control/clock`, headers)).toBe(status);
     expect(await statusOf(`${open.url}/control`, headers)).toBe(status);
@@ -54,6 +59,7 @@ describe('with TEST_CONTROL_TOKEN', () => {
     [{ authorization: `Bearer ${guarded.token}` }, 401],
     [{ authorization }, 200],
     [{ authorization, host: 'steward.example:8080' }, 200],
+    [{ authorization, 'x-forwarded-for': '192.0.2.1' }, 200],
     [{ authorization, host: 'other.example' }, 403],
   ])('headers %j give %i', async (headers, status) => {
     for (const path of ['', '/clock', '/snapshot'])
@@ -75,6 +81,16 @@ describe('a request', () => {
     ['GET', '/controls', {}, 404],
   ])('%s %s with %j gives %i', async (method, path, headers, status) => {
     expect(await statusOf(open.url + path, headers, method)).toBe(status);
+  });
+
+  it('with two Host headers is refused', async () => {
+    const socket = connect(Number(new URL(open.url).port), '127.0.0.1');
+    socket.end(
+      'GET /control/clock HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n',
+    );
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('Host: must be given once.');
   });
 
   it('gets the error body of the REST API and no CORS header', async () => {

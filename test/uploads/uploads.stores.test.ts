@@ -86,6 +86,24 @@ describe('uploads', () => {
     ]);
   });
 
+  it.each(['text/\u0001x', 'text/\u0000', 'text/\u007f', 'text/\u0085', `text/${'x'.repeat(251)}`])(
+    'may not have the content type %j',
+    async (type) => {
+      const itemFile = { name: 'license.json', content: '{}', type };
+      const refused = await server.postParts('/admin/uploads/upload', { itemFile }, admin);
+      expect(refused.statusCode).toBe(400);
+      expect(refused.json<Failure>().error.details).toEqual([
+        'itemFile: must have a content type of at most 255 characters, without control characters.',
+      ]);
+    },
+  );
+
+  it('may have a content type of 255 characters', async () => {
+    const itemFile = { name: 'license.json', content: '{}', type: `text/${'x'.repeat(250)}` };
+    const stored = await server.postParts('/admin/uploads/upload', { itemFile }, admin);
+    expect(stored.json()).toMatchObject({ item: { contentType: itemFile.type } });
+  });
+
   it('need a file with a name', async () => {
     expect(
       (await server.post('/admin/uploads/upload', { token: admin })).json<Failure>().error.details,

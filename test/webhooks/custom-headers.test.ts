@@ -105,6 +105,28 @@ describe('custom headers', () => {
     expect(await detailsOf('create', { ...create, ...json({ 'X-Tenant': '***' }) })).toEqual([noStored]);
   });
 
+  it('are not sent to another origin before a person has entered their values again', async () => {
+    const { id } = await hooks.register({ hookUrl: 'https://hooks.example/in', ...json(given) });
+    const again = (name: string) =>
+      `headers: the value of ${name} must be entered again, or ${name} removed: hookUrl has another origin.`;
+    const moved = { hookUrl: 'https://other.example/in' };
+    expect(await detailsOf(`${id}/edit`, moved)).toEqual([again('X-Api-Key'), again('Authorization')]);
+    expect(await detailsOf(`${id}/edit`, { ...moved, ...json({ ...masked, 'X-Api-Key': 'new' }) })).toEqual([
+      again('Authorization'),
+    ]);
+    for (const hookUrl of ['http://hooks.example/in', 'https://hooks.example:8443/in'])
+      expect(await detailsOf(`${id}/edit`, { hookUrl })).toHaveLength(2);
+
+    await hooks.act(`${id}/edit`, { hookUrl: 'https://HOOKS.example:443/elsewhere' });
+    expect(await send()).toMatchObject(given);
+    await hooks.act(`${id}/edit`, { ...moved, ...json({ 'X-Api-Key': 'new value' }) });
+    const sent = await send();
+    expect(sent).toMatchObject({ 'X-Api-Key': 'new value' });
+    expect(sent).not.toHaveProperty('Authorization');
+    await hooks.act(`${id}/edit`, { hookUrl: 'https://third.example/', headers: '' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ hookUrl: 'https://third.example/', headers: {} });
+  });
+
   const valueRule = 'must be a text of 1 to 1024 printable ASCII characters without a blank at either end.';
   const many = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`X-${index}`, 'value']));
 

@@ -96,6 +96,7 @@ describe('the command for a shell', () => {
     const { id } = await hooks.register();
     await hooks.publish({ payload: JSON.stringify({ text: 'x'.repeat(40_000) }) });
     await hooks.publish({ payload: '{\r\n}' });
+    await hooks.publish({ payload: '{"text":"\u009b2J"}' });
     await hooks.settle();
     for (const delivery of (await hooks.deliveriesOf(id)).deliveries)
       expect((await argumentsFor(pathOf(id, delivery))).slice(-2)).toEqual(['--data-binary', '@payload']);

@@ -86,6 +86,26 @@ it('Edit shows whether the webhook is active, and does not send it', async () =>
   expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'Two', active: false });
 });
 
+it('a refused form shows the names of the headers again, and no values', async () => {
+  const { id } = await hooks.register({ name: 'One', headers: '{"X-Key":"geheimgeheim"}' });
+  const refused = async (headers: string) => {
+    const responses = [
+      await send(`${id}/edit`, { hookUrl: 'no address', headers }),
+      await send('create', { ...given, hookUrl: 'no address', headers }),
+    ];
+    for (const { statusCode, body } of responses) {
+      expect(statusCode).toBe(400);
+      expect(body).not.toContain('geheim');
+    }
+    return /<textarea id="headers".*?>(.*?)<\/textarea>/s.exec(responses[0]?.body ?? '')?.[1];
+  };
+  expect(await refused('{"X-Key":"***","X-New":"geheimer"}')).toBe(
+    '{&quot;X-Key&quot;:&quot;***&quot;,&quot;X-New&quot;:&quot;…&quot;}',
+  );
+  expect(await refused('{"X-Key": geheim')).toBe('…');
+  expect(await refused('')).toBe('');
+});
+
 it('every operation says what it has done', async () => {
   const { id } = await hooks.register({ name: 'One' });
   hooks.answerWith(500);

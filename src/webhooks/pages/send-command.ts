@@ -1,15 +1,11 @@
 // The curl command that sends the request of a delivery from a shell. It has the signature of the request, but no key.
-import { quote } from '../../console/curl.ts';
+import { controls, quote } from '../../console/curl.ts';
 import { maskedValue } from '../../lib/audit-fields.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
 
 /** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */
 const maxBodyLength = 32_768;
-
-/** Terminals do not take these from a paste as they are. */
-// oxlint-disable-next-line no-control-regex
-const controls = /[\0-\x09\x0b-\x1f\x7f]/;
 
 function isInCommand(body: string): boolean {
   return body.length <= maxBodyLength && !controls.test(body);

@@ -26,13 +26,14 @@ export function isSameHeader(one: string, other: string | undefined): boolean {
   return one.toLowerCase() === other?.toLowerCase();
 }
 
-type HeaderProblems = { readonly problems: readonly string[] };
+export type HeadersResult =
+  { readonly headers: readonly CustomHeader[] } | { readonly problems: readonly string[] };
 
 /** `legacyHeader` is the name that LEGACY_SIGNATURE_HEADER reserves. The problems quote no value. */
 export function readHeaders(
   given: Readonly<Record<string, unknown>>,
   legacyHeader: string | undefined,
-): { readonly headers: readonly CustomHeader[] } | HeaderProblems {
+): HeadersResult {
   const names = Object.keys(given);
   if (names.length > maxHeaders) return { problems: [`must have at most ${maxHeaders} entries.`] };
   const problems: string[] = [];
@@ -56,10 +57,7 @@ export function readHeaders(
 }
 
 /** Replaces each masked value with the stored one. */
-export function keepMasked(
-  given: readonly CustomHeader[],
-  stored: readonly CustomHeader[],
-): { readonly headers: readonly CustomHeader[] } | HeaderProblems {
+export function keepMasked(given: readonly CustomHeader[], stored: readonly CustomHeader[]): HeadersResult {
   const problems: string[] = [];
   const headers = given.map(({ name, value }) => {
     if (value !== maskedValue) return { name, value };

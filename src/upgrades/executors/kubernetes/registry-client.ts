@@ -115,11 +115,23 @@ local.addSubnet('127.0.0.0', 8, 'ipv4');
 local.addSubnet('169.254.0.0', 16, 'ipv4');
 // A connection to an unspecified address reaches this machine.
 local.addSubnet('0.0.0.0', 8, 'ipv4');
-local.addAddress('::', 'ipv6');
-local.addAddress('::1', 'ipv6');
 local.addSubnet('fe80::', 10, 'ipv6');
+// The metadata service of a cloud.
+local.addAddress('fd00:ec2::254', 'ipv6');
+// NAT64 translates these to the IPv4 addresses above. A cluster may reach all others of 64:ff9b::/96.
+local.addSubnet('64:ff9b::7f00:0', 104, 'ipv6');
+local.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
+local.addSubnet('64:ff9b::', 104, 'ipv6');
+// Others contain an IPv4 address too: local-use NAT64, 6to4, IPv4-compatible with :: and ::1, IPv4-translated.
+local.addSubnet('64:ff9b:1::', 48, 'ipv6');
+local.addSubnet('2002::', 16, 'ipv6');
+local.addSubnet('::', 96, 'ipv6');
+local.addSubnet('::ffff:0:0:0', 96, 'ipv6');
 
-/** Whether the address is loopback or link-local. A BlockList treats an IPv4-mapped address like its IPv4 address. */
+/**
+ * Whether the address is loopback or link-local, or may be translated to such an address. A BlockList treats an
+ * IPv4-mapped address like its IPv4 address.
+ */
 function isLocal(address: string): boolean {
   const version = isIP(address);
   // An address with a zone is link-local, but a BlockList ignores the zone.

@@ -27,7 +27,7 @@ const inCi = [
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,start}.test.ts',
+  'test/{kit/postgres,main,regular-expressions,start}.test.ts',
   'test/{testing/state,upgrades/executor-contract,upgrades/model}.test.ts',
 ];
 

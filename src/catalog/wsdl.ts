@@ -25,15 +25,17 @@ type WsdlValues = {
 };
 
 export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlValues): string {
-  const values: Record<string, string> = {
+  const values = {
     '{catalog_namespace}': namespace,
     '{base_url}': baseUrl,
     '{version_type}': names.versionType,
     '{message_format_type}': names.messageFormatType,
   };
-  return template
-    .replace(/<!--.*?-->\n/s, '')
-    .replace(/\{\w+\}/g, (placeholder) => escapeAttribute(values[placeholder] ?? placeholder));
+  const lines = template.split('\n').filter((line) => !line.startsWith('<!--'));
+  return Object.entries(values).reduce(
+    (filled, [placeholder, value]) => filled.replaceAll(placeholder, () => escapeAttribute(value)),
+    lines.join('\n'),
+  );
 }
 
 /** The values are URIs and names, which contain no < or >. */

@@ -39,7 +39,9 @@ function readPublicUrl(text: string, context: z.RefinementCtx): string {
     context.addIssue('must be an absolute http or https address without user, query or fragment');
     return z.NEVER;
   }
-  return (url.origin + url.pathname).replace(/\/+$/, '');
+  let address = url.origin + url.pathname;
+  while (address.endsWith('/')) address = address.slice(0, -1);
+  return address;
 }
 
 export const catalog = {

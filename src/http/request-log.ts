@@ -64,9 +64,9 @@ const authority = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
  * The end of the path. The rest may be a query with a token, even if the client has encoded its marks, once or
- * more.
+ * several times.
  */
-const queryStart = /[?#;&=]|%(?:25)*(?:3f|23|3b|26|3d)/i;
+const queryStart = /[?#;&=]|%(?:25){0,8}(?:3f|23|3b|26|3d)/i;
 
 /** The path of an unknown route is not logged: it may be anything, such as a token. */
 function pathOf(request: FastifyRequest): string {

@@ -22,7 +22,7 @@ export class SecretUrl extends Secret {
   override get shown(): string {
     return String(this.value)
       .replace(/^([a-z]+:\/\/)[^/?#]*@/i, `$1${maskedValue}@`)
-      .replace(/[?#].*$/s, `?${maskedValue}`);
+      .replace(/[?#].*/s, `?${maskedValue}`);
   }
 }
 

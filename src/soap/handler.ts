@@ -182,9 +182,12 @@ function mustUnderstand(headers: readonly XmlElement[]): Fault {
 
 /** If the namespace ends in a version, the server also serves clients made for another version. */
 function namespaceMatcher(namespace: string): (candidate: string) => boolean {
-  const version = /\/[0-9]+(\.[0-9]+)*$/;
-  if (!version.test(namespace)) return (candidate) => candidate === namespace;
-  const stem = namespace.replace(version, '');
-  return (candidate) =>
-    candidate === namespace || (candidate.replace(version, '') === stem && version.test(candidate));
+  const stem = stemOf(namespace);
+  return (candidate) => candidate === namespace || (stem !== undefined && stemOf(candidate) === stem);
+}
+
+/** The part before the version. Undefined without a version. */
+function stemOf(namespace: string): string | undefined {
+  const end = namespace.lastIndexOf('/');
+  return /^\/[0-9]+(\.[0-9]+)*$/.test(namespace.slice(end)) ? namespace.slice(0, end) : undefined;
 }

@@ -103,9 +103,15 @@ export function formatOf(headers: FastifyRequest['headers']): MessageFormat {
   const contentType = headers['content-type'] ?? '';
   return {
     version: /^\s*application\/soap\+xml/i.test(contentType) ? '1.2' : '1.1',
-    charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1],
+    charset: charsetOf(contentType),
     isGzip: /gzip/i.test(headers['content-encoding'] ?? ''),
   };
+}
+
+function charsetOf(contentType: string): string | undefined {
+  const [, ...parameters] = contentType.split(';');
+  const charsets = parameters.map((parameter) => /^\s*charset\s*=\s*"?([^"\s]+)/i.exec(parameter)?.[1]);
+  return charsets.find((charset) => charset !== undefined);
 }
 
 function mediaTypeOf(contentType: string): string {

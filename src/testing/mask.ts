@@ -1,26 +1,49 @@
-// Masks secrets in what the journal keeps: passwords, tokens, cookies, keys and the values of custom headers.
+// Masks secrets in what the journal keeps: passwords, tokens, cookies, keys, the values of custom headers and the
+// queries of receivers.
+import { SecretUrl, maskedValue as mask } from '../lib/audit-fields.ts';
 import { escapeHtml } from '../lib/html.ts';
 import type { JournalMessage } from './control-client.ts';
+import { replaceInBody, replaceInPairs } from './body-fields.ts';
 
-const mask = '***';
+/** How the names of fields and headers end whose values are secrets. */
+const secretEnds = [
+  'password',
+  'passwd',
+  'pwd',
+  'token',
+  'secret',
+  'signature',
+  'authorization',
+  'cookie',
+  'key',
+]
+  .flatMap((end) => [end, `${end}s`])
+  .concat('headers');
 
-/** Names of fields and headers whose values are secrets. */
-const secretName = /^(?!expir|max)(.*(password|token|secret|signature|authorization|cookie)|.*key)s?$/i;
-const headersName = /headers$/i;
-
-const isSecret = (name: string) => secretName.test(name) || headersName.test(name);
+/** The name may have brackets, such as `password[]`. */
+function isSecret(name: string): boolean {
+  const words = name
+    .trim()
+    .toLowerCase()
+    .split(/[[\]]+/);
+  return words.some((word) => !/^(?:expir|max)/.test(word) && secretEnds.some((end) => word.endsWith(end)));
+}
 
 type GivenHeaders = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /** Shorter values occur by chance in other texts. Passwords and keys have at least this length. */
 const minSecretLength = 8;
+/** A longer value, or one more that begins like others, is masked only where its field gives it. */
+const maxSecretLength = 1024;
+const maxAlike = 4;
 
 /**
  * Masks the two messages of one exchange. A secret that was found once is masked wherever it appears again, such as
  * in a page.
  */
 export class ExchangeMask {
-  readonly #secrets = new Set<string>();
+  /** By their first characters, so that the work does not grow with their number. */
+  readonly #secrets = new Map<string, readonly string[]>();
 
   headers(headers: GivenHeaders): JournalMessage['headers'] {
     const masked: Record<string, string | readonly string[]> = {};
@@ -32,20 +55,17 @@ export class ExchangeMask {
     return masked;
   }
 
-  /** Masks the query of an address. */
+  /** Masks the query of an address, and pairs that follow its path without a question mark. */
   address(address: string): string {
-    const start = address.indexOf('?');
-    return start < 0 ? address : `${address.slice(0, start + 1)}${this.#pairs(address.slice(start + 1))}`;
+    const [path = ''] = address.split('?', 1);
+    const query = address.slice(path.length);
+    return (
+      replaceInPairs(path, this.#field) + query.slice(0, 1) + replaceInPairs(query.slice(1), this.#field)
+    );
   }
 
-  /**
-   * The form of the body is recognized by its content, because clients may send a wrong content type. It may be cut
-   * at its end.
-   */
   body(body: string): string {
-    if (/^[^\s=<>{}"]+=/.test(body)) return this.#pairs(body);
-    if (body.startsWith('--')) return this.#parts(body);
-    return this.#known(maskKnownForms(this.#markup(this.#json(body))));
+    return this.#known(maskKnownForms(replaceInBody(body, this.#field)));
   }
 
   #header(name: string, value: string): string {
@@ -55,96 +75,46 @@ export class ExchangeMask {
     return mask;
   }
 
+  readonly #field = (name: string, value: string): string => {
+    if (isSecret(name)) return this.#remember(value);
+    if (!name.toLowerCase().endsWith('hookurl')) return value;
+    const { shown } = new SecretUrl(value);
+    if (shown !== value) this.#remember(value.slice(value.search(/[?#]/) + 1));
+    return shown;
+  };
+
   #remember(value: string): string {
-    if (value.startsWith('{')) for (const text of textsOf(value)) this.#remember(text);
-    else if (value.length >= minSecretLength) this.#secrets.add(value);
+    const isObject = value.startsWith('{');
+    if (isObject) for (const text of textsOf(value)) this.#remember(text);
+    else if (value.length >= minSecretLength && value.length <= maxSecretLength)
+      for (const form of [value, JSON.stringify(value).slice(1, -1), escapeHtml(value)]) this.#add(form);
     return mask;
   }
 
+  /** The longest is first, because another may be its beginning. */
+  #add(secret: string): void {
+    const start = secret.slice(0, minSecretLength);
+    const alike = this.#secrets.get(start) ?? [];
+    if (alike.length === maxAlike || alike.includes(secret)) return;
+    const sorted = [...alike, secret].sort((one, other) => other.length - one.length);
+    this.#secrets.set(start, sorted);
+  }
+
   #known(text: string): string {
-    return [...this.#secrets]
-      .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), escapeHtml(secret)])
-      .reduce((masked, secret) => masked.replaceAll(secret, mask), text);
+    if (this.#secrets.size === 0) return text;
+    let masked = '';
+    let from = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      const alike = this.#secrets.get(text.slice(at, at + minSecretLength));
+      // `startsWith` would take twenty times as long if most characters agree.
+      const secret = alike?.find((one) => one === text.slice(at, at + one.length));
+      if (secret === undefined) continue;
+      masked += text.slice(from, at) + mask;
+      from = at + secret.length;
+      at = from - 1;
+    }
+    return masked + text.slice(from);
   }
-
-  /** Pairs of a query or a form. */
-  #pairs(text: string): string {
-    return text
-      .split('&')
-      .map((pair) => {
-        const [name = ''] = pair.split('=', 1);
-        if (!isSecret(decode(name).trim()) || !pair.includes('=')) return pair;
-        return `${name}=${this.#remember(decode(pair.slice(name.length + 1)))}`;
-      })
-      .join('&');
-  }
-
-  /** Parts of a multipart form. */
-  #parts(text: string): string {
-    const part = /(name="?([^";\r\n]+)"?(?:[^\r\n]*\r?\n)+?\r?\n)([\s\S]*?)(?=\r?\n--|$)/g;
-    return text.replace(part, (whole: string, head: string, name: string, value: string) =>
-      isSecret(name) ? `${head}${this.#remember(value)}` : whole,
-    );
-  }
-
-  #json(text: string): string {
-    return text
-      .replace(jsonPair, (whole: string, head: string, name: string, value: string) =>
-        isSecret(name) ? `${head}"${this.#remember(unescapeJson(value))}"` : whole,
-      )
-      .replace(
-        /("(?:[^"\\]|\\.)*headers"\s*:\s*)(\{[^}]*\}?|\[[^\]]*\]?)/gi,
-        (_whole, head: string, values: string) => {
-          const inner = values.replace(jsonPair, (pair: string, before: string, name: string) =>
-            name === 'name' ? pair : `${before}"${mask}"`,
-          );
-          return `${head}${inner}`;
-        },
-      );
-  }
-
-  /** Elements of XML, inputs of pages, and the terms of their lists. */
-  #markup(text: string): string {
-    return text
-      .replace(
-        /(<(?:[\w.-]+:)?([\w.-]+)(?:\s[^<>]*)?>)(\s*(?:<!\[CDATA\[[\s\S]*?(?:\]\]>|$)|[^<]+))/g,
-        (whole: string, head: string, name: string, value: string) =>
-          isSecret(name) && value.trim() !== '' ? `${head}${this.#remember(xmlText(value))}` : whole,
-      )
-      .replace(
-        /(<input[^>]*\sname="([^"]*)"[^>]*\svalue=")([^"]*)/gi,
-        (whole: string, head: string, name: string) => (isSecret(name) ? `${head}${mask}` : whole),
-      )
-      .replace(
-        /(<textarea[^>]*\sname="([^"]*)"[^>]*>|<dt>([^<]*)<\/dt>\s*<dd>)([^<]*)/gi,
-        (whole: string, head: string, name: string | undefined, term: string | undefined, value: string) =>
-          isSecret(name ?? term ?? '') && value.trim() !== '' ? `${head}${mask}` : whole,
-      );
-  }
-}
-
-/** The head of the pair, its name and its value. */
-const jsonPair = /("((?:[^"\\]|\\.)*)"\s*:\s*)"((?:[^"\\]|\\.)*)"?/g;
-
-function decode(text: string): string {
-  const spaced = text.replaceAll('+', ' ');
-  try {
-    return decodeURIComponent(spaced);
-  } catch {
-    return spaced;
-  }
-}
-
-function unescapeJson(text: string): string {
-  try {
-    return JSON.parse(`"${text}"`) as string;
-  } catch {
-    return text;
-  }
-}
-
-function xmlText(value: string): string {
-  return value.trim().replace(/^<!\[CDATA\[([\s\S]*?)(?:\]\]>)?$/, '$1');
 }
 
 /** The texts in a JSON object, such as the values of custom headers. */
@@ -159,5 +129,7 @@ function textsOf(json: string): string[] {
 
 /** Signature keys and form tokens are recognized anywhere. */
 function maskKnownForms(text: string): string {
-  return text.replace(/\b(whsec_|form_)[A-Za-z0-9+/=_-]{16,}/g, `$1${mask}`);
+  return text.replace(/\b(whsec_|form_)([A-Za-z0-9+/=_-]+)/g, (whole, kind: string, rest: string) =>
+    rest.length < 16 ? whole : `${kind}${mask}`,
+  );
 }

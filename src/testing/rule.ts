@@ -170,7 +170,7 @@ export class FailureRules {
 
 /** The names of parameters do not matter. */
 export function isSameTemplate(template: string | undefined, given: string | undefined): boolean {
-  const shape = (path: string) => path.replace(/\{[^}]*\}/g, '{}').replace(/(?<=.)\/$/, '');
+  const shape = (path: string) => path.replace(/\{[^}]*/g, '{').replace(/(?<=.)\/$/, '');
   return template !== undefined && given !== undefined && shape(template) === shape(given);
 }
 

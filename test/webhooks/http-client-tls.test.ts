@@ -88,6 +88,9 @@ describe.skipIf(!hasOpenssl)('a receiver with a certificate of a private authori
     expect(parseAuthorities(text.replace('MII', 'AAA'))).toEqual({
       problems: ['WEBHOOK_CA_FILE: the certificate 1 cannot be read.'],
     });
+    expect(parseAuthorities(text.trimEnd().slice(0, -1))).toEqual({
+      problems: ['WEBHOOK_CA_FILE: the certificate 2 cannot be read.'],
+    });
   });
 });
 

@@ -309,8 +309,15 @@ function escapeXml(text) {
 function indentXml(xml) {
   let depth = 0;
   return xml
-    .replace(/>\s*</g, '>\n<')
-    .replace(/<([^\s/>]+)>\n<\/\1>/g, '<$1></$1>')
+    .split('<')
+    .map((tag, index, tags) => {
+      const trimmed = tag.trimEnd();
+      if (!trimmed.endsWith('>')) return tag;
+      const isEmpty = tags[index + 1]?.startsWith(`/${trimmed}`);
+      return isEmpty ? trimmed : `${trimmed}\n`;
+    })
+    .join('<')
+    .trimEnd()
     .split('\n')
     .map((line) => {
       if (line.startsWith('</')) depth -= 1;

@@ -16,14 +16,19 @@ const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
   ['utf-16be', 'utf-16be'],
 ]);
 
-const S = '[ \\t\\r\\n]';
-const EQUALS = `${S}*=${S}*`;
+/** The text between `<?xml` and `?>`, with one blank for each run of white space. */
+const DECLARATION =
+  /^ version ?= ?(["'])1\.[0-9]+\1(?: encoding ?= ?(["'])(?<encoding>[A-Za-z][\w.-]*)\2)?(?: standalone ?= ?(["'])(?:yes|no)\4)? ?$/;
 
-export const XML_DECLARATION = new RegExp(
-  `^<\\?xml${S}+version${EQUALS}("|')1\\.[0-9]+\\1` +
-    `(?:${S}+encoding${EQUALS}("|')(?<encoding>[A-Za-z][A-Za-z0-9._-]*)\\2)?` +
-    `(?:${S}+standalone${EQUALS}("|')(?:yes|no)\\4)?${S}*\\?>`,
-);
+type XmlDeclaration = { readonly encoding: string | undefined; readonly length: number };
+
+/** Undefined if the text does not begin with a valid declaration. */
+export function readXmlDeclaration(text: string): XmlDeclaration | undefined {
+  const end = text.startsWith('<?xml') ? text.indexOf('?>') : -1;
+  if (end < 0) return undefined;
+  const found = DECLARATION.exec(text.slice(5, end).replaceAll(/[ \t\r\n]+/g, ' '));
+  return found ? { encoding: found.groups?.['encoding'], length: end + 2 } : undefined;
+}
 
 export function decodeXml(bytes: Buffer, charset: string | undefined): string {
   const [first, second, third] = bytes;
@@ -38,7 +43,8 @@ export function decodeXml(bytes: Buffer, charset: string | undefined): string {
 
 function decodeBytewise(bytes: Buffer): string {
   const isDeclared = bytes.toString('latin1', 0, 5) === '<?xml';
-  const declared = isDeclared ? readEncoding(bytes.toString('latin1', 0, bytes.indexOf('>') + 1)) : undefined;
+  const start = isDeclared ? bytes.toString('latin1', 0, bytes.indexOf('>') + 1) : '';
+  const declared = readXmlDeclaration(start)?.encoding;
   const encoding = findEncoding(declared ?? 'utf-8', undefined);
   if (encoding === 'utf-8' || encoding === 'us-ascii') return decodeAs(encoding, bytes);
   throw refuseDeclared(declared);
@@ -46,13 +52,9 @@ function decodeBytewise(bytes: Buffer): string {
 
 function decodeUtf16(bytes: Buffer, sniffed: Utf16): string {
   const text = decodeAs(sniffed, bytes);
-  const declared = readEncoding(text);
+  const declared = readXmlDeclaration(text)?.encoding;
   if (declared === undefined || findEncoding(declared, sniffed) === sniffed) return text;
   throw refuseDeclared(declared);
-}
-
-function readEncoding(text: string): string | undefined {
-  return XML_DECLARATION.exec(text)?.groups?.['encoding'];
 }
 
 function findEncoding(name: string, sniffed: Utf16 | undefined): Encoding {

@@ -3,7 +3,7 @@
 import { ServiceError } from '../../lib/errors.ts';
 import { truncate, forbiddenInXml } from '../../lib/text.ts';
 import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
-import { XML_DECLARATION } from './decode.ts';
+import { readXmlDeclaration } from './decode.ts';
 import {
   type Declared,
   type RawAttribute,
@@ -77,7 +77,8 @@ function refuseForbidden(reader: Reader): void {
 
 function skipDeclaration(reader: Reader): void {
   const { text } = reader;
-  if (XML_DECLARATION.test(text)) reader.at = text.indexOf('?>') + 2;
+  const declaration = readXmlDeclaration(text);
+  if (declaration) reader.at = declaration.length;
   else if (/^<\?xml[ \t\n?]/.test(text)) refuse(reader, 'The XML declaration is malformed');
 }
 

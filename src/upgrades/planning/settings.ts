@@ -287,8 +287,8 @@ export function extensionsOf({ validFileExtensions }: UserInput): readonly strin
 export function fileFilter(entry: UserInput): (fileName: string) => boolean {
   const extensions = new Set(extensionsOf(entry).map((extension) => extension.toLowerCase()));
   return (fileName) => {
-    const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase();
-    return extensions.size === 0 || (extension !== undefined && extensions.has(extension));
+    const dot = fileName.lastIndexOf('.');
+    return extensions.size === 0 || (dot >= 0 && extensions.has(fileName.slice(dot + 1).toLowerCase()));
   };
 }
 

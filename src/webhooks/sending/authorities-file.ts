@@ -14,11 +14,15 @@ export async function readAuthorities(path: string | undefined): Promise<Authori
   }
 }
 
-const certificate = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs;
+const begin = '-----BEGIN CERTIFICATE-----';
+const end = '-----END CERTIFICATE-----';
 
 /** Text around the certificates is ignored: many files have comments. */
 export function parseAuthorities(text: string): Authorities {
-  const found = text.match(certificate) ?? [];
+  const found = text
+    .split(begin)
+    .slice(1)
+    .map((rest) => begin + rest.slice(0, rest.indexOf(end) + end.length));
   if (found.length === 0)
     return { problems: ['WEBHOOK_CA_FILE must contain certificates in PEM format (BEGIN CERTIFICATE).'] };
   const problems = found.flatMap((pem, index) =>

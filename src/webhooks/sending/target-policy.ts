@@ -69,7 +69,7 @@ export function receiverProblem(url: string, allowed: BlockList): string | undef
   if (isIP(host) !== 0) {
     return isForbidden(host, allowed) ? `must not point to the address ${host}: ${refused}` : undefined;
   }
-  const isLocal = /(^|\.)localhost\.*$/.test(host);
+  const isLocal = host.split('.').findLast((label) => label !== '') === 'localhost';
   const mayBeLocal = ['127.0.0.1', '::1'].some((address) => !isForbidden(address, allowed));
   return isLocal && !mayBeLocal ? `must not point to ${host}: ${refused}` : undefined;
 }

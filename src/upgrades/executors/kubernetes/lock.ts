@@ -189,7 +189,7 @@ function toLeaseObject({ resourceVersion, holder, ...lease }: Lease): V1Lease {
 
 function parseHolder({ holder }: Lease): { jobId: string; fence: number } | undefined {
   if (holder === undefined) return undefined;
-  const [, jobId = holder, fence] = /^(.*)\/([0-9]+)$/.exec(holder) ?? [];
+  const [, jobId = holder, fence] = /^([^/]*)\/([0-9]+)$/.exec(holder) ?? [];
   return { jobId, fence: Number(fence) };
 }
 

@@ -207,7 +207,7 @@ function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] 
 
 /** The API server writes whole seconds, without the decimals of `toISOString`. */
 function formatTime(time: Date | string | undefined): string {
-  return time === undefined ? '' : new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
+  return time === undefined ? '' : new Date(time).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }
 
 /** The form that kubectl accepts. */

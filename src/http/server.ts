@@ -144,7 +144,8 @@ function createHttpServer(handle: RequestListener): Server {
     { ...timeouts, maxHeaderSize: maxHeaderBytes, requireHostHeader: false },
     handle,
   );
-  return server.setTimeout(connectionTimeoutMs);
+  server.timeout = connectionTimeoutMs;
+  return server;
 }
 
 function isTrusted(address: string | undefined, trustedProxies: BlockList): boolean {

@@ -94,7 +94,7 @@ export function linksIn(text: string): string[] {
 
 /** Tests that a page cites: the code span of a test file, followed by titles in “quotes”. */
 export function citedTests(text: string): { file: string; title: string }[] {
-  const cited = withoutBlocks(text).matchAll(/`([\w./-]+\.test\.ts)`((?:,?\s(?:and )?“[^”]+”)+)/g);
+  const cited = withoutBlocks(text).matchAll(/`([\w./-]+\.test\.ts)`((?:,?\s+(?:and\s+)?“[^”]+”)+)/g);
   return [...cited].flatMap(([, file = '', titles = '']) =>
     [...titles.matchAll(/“([^”]+)”/g)].map(([, title = '']) => ({ file, title: title.replace(/\s+/g, ' ') })),
   );

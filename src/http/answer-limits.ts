@@ -63,7 +63,7 @@ export function limitAnswersInMemory(app: FastifyInstance): void {
       (typeof payload === 'string' || Buffer.isBuffer(payload)) && payload.length > largeAnswers.minBytes;
     if (!isLarge) return done(null, payload);
     try {
-      const bytes = typeof payload === 'string' ? Buffer.from(payload) : (payload as Buffer);
+      const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
       app.answersInMemory.hold(reply, bytes);
       done(null, bytes);
     } catch (error) {

@@ -9,6 +9,7 @@ import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { fetch } from 'undici';
 import { bodyAttacks } from './attack/bodies.js';
 import { catalogAttacks } from './attack/catalog.js';
+import { journalAttacks } from './attack/journal.js';
 import { manifestAttacks } from './attack/manifests.js';
 import { publisherAttacks } from './attack/publisher.js';
 import { readerAttacks } from './attack/readers.js';
@@ -24,6 +25,7 @@ const manifest = readFileSync(new URL('../deploy/kubernetes/deployment.yaml', im
 const podMegabytes = Number(/limits:[\s\S]*?memory: (\d+)Mi/.exec(manifest)[1]);
 const nodeOptions = /NODE_OPTIONS[\s\S]*?value: '?([^'\n]+)'?/.exec(manifest)[1];
 
+/** By name: a function, or an object with the function and the variables of its server. */
 const attacks = {
   ...bodyAttacks,
   ...signInAttacks,
@@ -32,9 +34,10 @@ const attacks = {
   ...publisherAttacks,
   ...catalogAttacks,
   ...readerAttacks,
+  ...journalAttacks,
 };
 
-function startServer() {
+function startServer(env) {
   return spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js', import.meta.url))], {
     env: {
       PATH: process.env.PATH,
@@ -44,6 +47,7 @@ function startServer() {
       ADMIN_PASSWORD: password,
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
       TRUSTED_PROXIES: '127.0.0.0/8',
+      ...env,
     },
   });
 }
@@ -84,8 +88,8 @@ function watch(server, baseUrl) {
 }
 
 /** Each attack has a server of its own, so that its memory is not that of the attack before. */
-async function run(name, attack) {
-  const server = startServer();
+async function run(name, { env, attack }) {
+  const server = startServer(env);
   const baseUrl = await listening(server);
   let exit;
   server.once('exit', (code, signal) => (exit = signal ?? code));
@@ -113,4 +117,5 @@ async function run(name, attack) {
 print(`Pod: ${podMegabytes} MiB, NODE_OPTIONS=${nodeOptions}`);
 print('| Attack | Peak memory, MiB | Processor, s | Slowest /health, ms | Responses | |');
 print('| --- | --- | --- | --- | --- | --- |');
-for (const [name, attack] of Object.entries(attacks)) if (name.includes(wanted)) await run(name, attack);
+for (const [name, attack] of Object.entries(attacks))
+  if (name.includes(wanted)) await run(name, typeof attack === 'function' ? { attack } : attack);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { tokensResource } from '../auth/tokens.rest.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
-import { Assets } from '../console/assets.ts';
+import { Assets, colored } from '../console/assets.ts';
 import { Frame } from '../console/frame.ts';
 import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
@@ -47,7 +47,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
   const { metrics, tokenService } = services;
-  const assets = new Assets(options.assets, config.adminPath);
+  const assets = new Assets(colored(options.assets, config.consoleColor), config.adminPath);
   const bodyLimits = new BodyLimits({
     runtime,
     maxFileBytes: config.maxUploadBytes,
@@ -79,10 +79,11 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     () => (http.server.address() as AddressInfo | null)?.port ?? config.port,
   );
   const frame = new Frame({
+    name: config.consoleName ?? 'Steward',
     urls,
     prefix: config.adminPath,
     assets: () => assets.hrefs(urls.linkBase),
-    navigation,
+    navigation: navigation(store),
     readOnly: () => readOnlyState(store),
     controlPath: config.testControl ? '/control' : undefined,
     isJobRunning: () => isJobRunning(store),

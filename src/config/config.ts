@@ -89,6 +89,8 @@ export function readConfig(
     seed: value.SEED,
     metricsToken: value.METRICS_TOKEN,
     metricsPort: value.METRICS_PORT,
+    consoleName: value.CONSOLE_NAME,
+    consoleColor: value.CONSOLE_COLOR,
     logLevel: value.LOG_LEVEL,
   });
 }

@@ -188,6 +188,21 @@ export const metrics = {
     ),
 };
 
+export const console = {
+  CONSOLE_NAME: z
+    .string()
+    .trim()
+    .min(1, 'must be 1 to 40 characters')
+    .max(40, 'must be 1 to 40 characters')
+    .optional()
+    .describe('The name of this installation in the console, for example Production. Default: Steward.'),
+  CONSOLE_COLOR: z
+    .string()
+    .regex(/^#[0-9a-fA-F]{6}$/, 'must be # and six hexadecimal digits')
+    .optional()
+    .describe('The colour of this installation in the console, for example #8a1d1d. Default: blue.'),
+};
+
 export const logging = {
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')

@@ -1,6 +1,16 @@
 // All environment variables: their groups, and the schema that checks each of them.
 import * as z from 'zod';
-import { access, addresses, catalog, database, logging, metrics, rest, testing } from './server-variables.ts';
+import {
+  access,
+  addresses,
+  catalog,
+  console,
+  database,
+  logging,
+  metrics,
+  rest,
+  testing,
+} from './server-variables.ts';
 import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
 import { webhookVariables } from './webhook-variables.ts';
 
@@ -17,6 +27,7 @@ export const variableGroups = {
   'Simulated upgrades': simulation,
   'Test control': testing,
   Metrics: metrics,
+  Console: console,
   Logging: logging,
 };
 
@@ -32,6 +43,7 @@ export const variables = z.object({
   ...simulation,
   ...testing,
   ...metrics,
+  ...console,
   ...logging,
 });
 

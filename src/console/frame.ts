@@ -8,8 +8,12 @@ export type NavigationEntry = {
   readonly name: string;
   readonly path: readonly string[];
   readonly access: Access;
+  /** The heading that it stands under. */
+  readonly group?: string;
   /** Other pages that belong to it. */
   readonly also?: readonly (readonly string[])[];
+  /** How many things beneath it need attention. */
+  readonly count?: () => number;
 };
 
 /** Why the system is read-only now. */
@@ -24,6 +28,8 @@ export type ReadOnlyState = {
 };
 
 type FrameOptions = {
+  /** Of this installation. */
+  readonly name: string;
   readonly urls: PublicUrls;
   /** Of the tree that the navigation leads to. */
   readonly prefix: string;
@@ -86,8 +92,8 @@ export class Frame {
 
   /** Without navigation and session. */
   bareLayout(title: string): Layout {
-    const { urls, assets, now } = this.#options;
-    return { title, assets: assets(), homeHref: urls.homePath, now: now(), navigation: [], crumbs: [] };
+    const { name, urls, assets, now } = this.#options;
+    return { title, name, assets: assets(), homeHref: urls.homePath, now: now(), navigation: [], crumbs: [] };
   }
 
   #href(path: readonly string[]): string {
@@ -102,7 +108,9 @@ export class Frame {
       .filter(({ access }) => mayCall(caller, access))
       .map((entry) => ({
         name: entry.name,
+        group: entry.group,
         href: this.#href(entry.path),
+        count: entry.count?.() ?? 0,
         current: entry !== current ? undefined : entry.path.length === path?.length ? 'page' : 'true',
       }));
   }

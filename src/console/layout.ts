@@ -26,6 +26,8 @@ export type AssetHrefs = Readonly<Record<'stylesheet' | 'script' | 'icon' | 'off
 
 export type Layout = {
   readonly title: string;
+  /** Of this installation. */
+  readonly name: string;
   readonly assets: AssetHrefs;
   readonly homeHref: string;
   /** Whether browsers without scripts reload the page by themselves. */
@@ -42,7 +44,12 @@ export type Layout = {
   readonly notice?: { readonly text: string; readonly link?: PageLink | undefined } | undefined;
 };
 
-export type NavigationLink = PageLink & { readonly current: 'page' | 'true' | undefined };
+export type NavigationLink = PageLink & {
+  readonly group: string | undefined;
+  readonly current: 'page' | 'true' | undefined;
+  /** How many things beneath it need attention. */
+  readonly count: number;
+};
 
 /** Without an address if the caller may not open it. */
 export type Crumb = { readonly name: string; readonly href?: string };
@@ -63,26 +70,32 @@ export type Session = {
   readonly signOutAction: string;
 };
 
-export function renderPage(layout: Layout, content: Html): Html {
-  const { title, assets, crumbs, session, banner, notice } = layout;
+/** `api` is the panel with what programs need: other resources, operations, commands and fields. */
+export function renderPage(layout: Layout, content: Html, api?: Html): Html {
+  const { title, name, assets, crumbs, session, banner, notice } = layout;
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${title} · Steward</title>
+        <title>${title} · ${name}</title>
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
         <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>
       </head>
-      <body data-now="${layout.now}">
+      <body data-now="${layout.now}" ${layout.navigation.length > 0 && html`class="shell"`}>
         <a class="skip" href="#content">Skip to the content</a>
+        ${navigationView(layout)}
         <header>
           <div class="top">
-            <a class="brand" href="${layout.homeHref}"><img src="${assets.icon}" alt="" />Steward</a>
-            ${navigationView(layout)} ${session && sessionLine(session)}
+            ${
+              layout.navigation.length > 0
+                ? html`<button type="button" class="quiet menu" popovertarget="navigation">Menu</button>`
+                : brandView(layout)
+            }
+            ${crumbs.length > 1 && crumbsView(crumbs)} ${session && sessionLine(session)}
           </div>
           <p id="connection" role="status" hidden></p>
           ${
@@ -94,14 +107,6 @@ export function renderPage(layout: Layout, content: Html): Html {
           }
           <div id="banner">${banner && bannerView(banner)}</div>
         </header>
-        ${
-          crumbs.length > 1 &&
-          html`<nav class="path" aria-label="Breadcrumb">
-            <ol class="crumbs">
-              ${crumbs.map(crumbView)}
-            </ol>
-          </nav>`
-        }
         <main id="content" tabindex="-1">
           ${
             notice &&
@@ -109,25 +114,62 @@ export function renderPage(layout: Layout, content: Html): Html {
               ${notice.text} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
             </p>`
           }
-          <h1>${title}</h1>
+          <div class="title">
+            <h1>${title}</h1>
+            ${api && html`<button type="button" class="quiet" popovertarget="api">API</button>`}
+          </div>
           ${content}
         </main>
+        ${
+          api &&
+          html`<aside id="api" popover aria-label="API of this page">
+            <button type="button" class="quiet" popovertarget="api" popovertargetaction="hide">Close</button>
+            ${api}
+          </aside>`
+        }
       </body>
     </html> `;
 }
 
-function navigationView({ navigation }: Layout): Html | false {
+function brandView({ name, homeHref, assets }: Layout): Html {
+  return html`<a class="brand" href="${homeHref}"><img src="${assets.icon}" alt="" />${name}</a>`;
+}
+
+/** On narrow screens the navigation is a drawer. */
+function navigationView(layout: Layout): Html | false {
+  const groups = [...new Set(layout.navigation.map(({ group }) => group))];
   return (
-    navigation.length > 0 &&
-    html`<nav class="main" aria-label="Main">
-      <ul>
-        ${navigation.map(
-          ({ name, href, current }) =>
-            html`<li><a href="${href}" ${current && html`aria-current="${current}"`}>${name}</a></li> `,
-        )}
-      </ul>
+    layout.navigation.length > 0 &&
+    html`<nav class="main" id="navigation" popover aria-label="Main">
+      ${brandView(layout)}
+      ${groups.map((group, index) => {
+        const links = layout.navigation.filter((link) => link.group === group);
+        return html`${group !== undefined && html`<h2 id="group-${index}">${group}</h2>`}
+          <ul ${group !== undefined && html`aria-labelledby="group-${index}"`}>
+            ${links.map(navigationLink)}
+          </ul> `;
+      })}
     </nav>`
   );
+}
+
+function navigationLink({ name, href, current, count }: NavigationLink): Html {
+  return html`<li>
+    <a href="${href}" ${current && html`aria-current="${current}"`}
+      >${name}${
+        count > 0 &&
+        html` <span class="count">${count}<span class="unseen"> ${count === 1 ? 'needs' : 'need'} attention</span></span>`
+      }</a
+    >
+  </li> `;
+}
+
+function crumbsView(crumbs: readonly Crumb[]): Html {
+  return html`<nav class="path" aria-label="Breadcrumb">
+    <ol class="crumbs">
+      ${crumbs.map(crumbView)}
+    </ol>
+  </nav>`;
 }
 
 function bannerView({ title, text, link, action }: Banner): Html {

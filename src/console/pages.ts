@@ -42,24 +42,33 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
       <h2 id="contents">Contents</h2>
       ${renderJson(json)}
     </section>`;
-  return renderPage(
-    layout,
-    html`<p class="lead">${description}</p>
-      ${view ?? contents} ${form && operationForm(layout, form.operation, form)}
-      <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
-      ${commandView(
-        [
-          readCommand(query === '' ? address : `${address}?${query}`),
-          ...(form ? [postCommand(address, form.operation, form.entered)] : []),
-        ],
-        [
-          { name: 'JSON', href: asked('json') },
-          { name: 'Pretty JSON', href: asked('pjson') },
-          ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
-        ],
-        answer,
-      )}`,
+  const links = html`<div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>`;
+  const commands = commandView(
+    [
+      readCommand(query === '' ? address : `${address}?${query}`),
+      ...(form ? [postCommand(address, form.operation, form.entered)] : []),
+    ],
+    [
+      { name: 'JSON', href: asked('json') },
+      { name: 'Pretty JSON', href: asked('pjson') },
+      ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
+    ],
+    answer,
   );
+  // A page without a view of its own is for readers of the API.
+  return view
+    ? renderPage(
+        layout,
+        html`${view} ${form && operationForm(layout, form.operation, form)}`,
+        html`<p class="lead">${description}</p>
+          ${links} ${commands}`,
+      )
+    : renderPage(
+        layout,
+        html`<p class="lead">${description}</p>
+          ${contents} ${form && operationForm(layout, form.operation, form)} ${links}`,
+        commands,
+      );
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
@@ -119,8 +128,8 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     layout,
     html`<p class="lead">${operation.description}</p>
       ${result ? resultView(result) : operationForm(layout, operation, view)}
-      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}
-      ${commandView([postCommand(view.address, operation, view.entered)], [], operation.answer)}`,
+      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}`,
+    commandView([postCommand(view.address, operation, view.entered)], [], operation.answer),
   );
 }
 
@@ -187,8 +196,8 @@ export function signInPage(layout: Layout, view: SignInView): Html {
           />
         </div>
         <p><button>Sign in</button></p>
-      </form>
-      ${view.command && commandView([view.command.text], [], view.command.answer)}`,
+      </form>`,
+    view.command && commandView([view.command.text], [], view.command.answer),
   );
 }
 

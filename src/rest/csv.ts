@@ -39,6 +39,8 @@ async function* toText(
     if (piece.length < pieceLength) continue;
     yield piece;
     piece = '';
+    // The memory store answers without a turn of the event loop, so many exports would stop all other work.
+    await new Promise(setImmediate);
   }
   yield piece;
 }

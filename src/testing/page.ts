@@ -62,6 +62,7 @@ export function controlPage(server: ControlledServer): Html {
     </div>`;
   return renderPage(
     {
+      name: 'Steward',
       title: 'Test control',
       assets,
       homeHref: app.urls.homePath,

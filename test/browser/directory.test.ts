@@ -87,6 +87,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
 
 /** Copies the curl command: it must be the displayed one and contain no token. */
 async function copyCommand(page: Page, address: string): Promise<void> {
+  await page.getByRole('button', { name: 'API', exact: true }).click();
   await page.getByRole('button', { name: 'Copy' }).click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   await page.clock.fastForward(2_000);
@@ -95,4 +96,5 @@ async function copyCommand(page: Page, address: string): Promise<void> {
   expect(copied).toBe(await page.locator('[data-copy]').textContent());
   expect(copied).toContain(address);
   expect(copied).toContain('$TOKEN');
+  await page.keyboard.press('Escape');
 }

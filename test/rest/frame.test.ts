@@ -1,6 +1,7 @@
 // The frame of all pages: navigation, breadcrumb, the banner of read-only mode, and error pages that lead on.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
+import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -23,29 +24,68 @@ const textOf = (markup: string) =>
 describe('the navigation', () => {
   it('leads to every area, and marks the one of the page', async () => {
     for (const [path, current] of [
-      ['/admin', 'Home'],
+      ['/admin', 'Overview'],
       ['/admin/services/Maps', 'Services'],
-      ['/admin/services/webhooks/settings', 'Webhooks'],
-      ['/admin/system/jobs', 'Upgrades'],
+      ['/admin/services/webhooks/create', 'Endpoints'],
+      ['/admin/services/webhooks/settings', 'Settings'],
+      ['/admin/system/upgrades', 'Versions'],
+      ['/admin/system/jobs', 'Jobs'],
       ['/admin/security/users/add', 'Users'],
       ['/admin/uploads', 'Uploads'],
       ['/admin/system/audit', 'Audit'],
     ] as const) {
       const navigation = partOf((await show(path)).body, 'Main');
-      expect(textOf(navigation), path).toBe('Home Services Webhooks Upgrades Users Uploads Audit');
-      expect(/aria-current="(?:page|true)">(\w+)</.exec(navigation)?.[1], path).toBe(current);
+      expect(textOf(navigation), path).toBe(
+        'Steward Overview Services Webhooks Endpoints Deliveries Settings ' +
+          'Upgrades Versions Jobs Administration Users Audit Uploads Mode',
+      );
+      expect(/aria-current="(?:page|true)"\s*>(\w+)/.exec(navigation)?.[1], path).toBe(current);
     }
   });
 
   it('shows a member what a member may open, also on the page of the SOAP service', async () => {
-    expect(textOf(partOf((await show('/admin', 'member')).body, 'Main'))).toBe('Home Services');
-    expect(textOf(partOf((await show('/services', 'member')).body, 'Main'))).toBe('Home Services');
+    expect(textOf(partOf((await show('/admin', 'member')).body, 'Main'))).toBe('Steward Overview Services');
+    expect(textOf(partOf((await show('/services', 'member')).body, 'Main'))).toBe(
+      'Steward Overview Services',
+    );
   });
 
   it('is missing without a session, but the product is named', async () => {
     const { body } = await server.get('/admin', { accept: 'text/html' });
     expect(body).not.toContain('aria-label="Main"');
     expect(body).toMatch(/class="brand"[^>]*>.*Steward<\/a>/);
+  });
+});
+
+describe('an installation', () => {
+  it('has its name in bar and title, and its colour in stylesheet and icon', async () => {
+    const named = await startServer({
+      env: { CONSOLE_NAME: 'Production <EU>', CONSOLE_COLOR: '#ffee00' },
+    });
+    const { body } = await named.get('/admin', {
+      accept: 'text/html',
+      cookie: `steward_session=${named.token('member')}`,
+    });
+    expect(body).toContain('<title>Home · Production &lt;EU&gt;</title>');
+    expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Overview Services');
+    const stylesheet = await named.get('/admin/assets/steward.css');
+    expect(stylesheet.body).toContain('--installation: #ffee00; --installation-ink: #000000;');
+    await named.close();
+  });
+
+  it('shows how many things need attention beside their page', async () => {
+    const hook = { name: 'a', hookUrl: 'https://a.example.com/', changeTypes: '*' };
+    const administrator = { authorization: `Bearer ${server.token('administrator')}` };
+    const created = await server.post('/admin/services/webhooks/create', hook, administrator);
+    const { id } = created.json<{ id: string }>();
+    const known = server.store.get(webhooks, id);
+    await server.store.update((transaction) => {
+      if (known) transaction.put(webhooks, { ...known, active: false, deactivatedBy: 'failures' });
+    });
+    const count = /Endpoints <span class="count">1<span class="unseen"> needs attention</;
+    expect(partOf((await show('/admin')).body, 'Main')).toMatch(count);
+    await server.post(`/admin/services/webhooks/${id}/delete`, {}, administrator);
+    expect((await show('/admin')).body).not.toContain('class="count"');
   });
 });
 

@@ -2,17 +2,38 @@
 import type { NavigationEntry, ReadOnlyState } from '../../console/frame.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { Reader } from '../../store/state.ts';
-import { isJobRunning } from '../../upgrades/jobs/job-table.ts';
+import { isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
+import { type Webhook, listWebhooks } from '../../webhooks/webhook.ts';
 
-export const navigation: readonly NavigationEntry[] = [
-  { name: 'Home', path: [], access: 'member' },
-  { name: 'Services', path: ['services'], access: 'member' },
-  { name: 'Webhooks', path: ['services', 'webhooks'], access: 'administrator' },
-  { name: 'Upgrades', path: ['system', 'upgrades'], access: 'administrator', also: [['system', 'jobs']] },
-  { name: 'Users', path: ['security', 'users'], access: 'administrator' },
-  { name: 'Uploads', path: ['uploads'], access: 'administrator' },
-  { name: 'Audit', path: ['system', 'audit'], access: 'administrator' },
-];
+export function navigation(reader: Reader): readonly NavigationEntry[] {
+  const isDeactivated = ({ active, deactivatedBy }: Webhook) => !active && deactivatedBy === 'failures';
+  const hooks = ['services', 'webhooks'];
+  return [
+    { name: 'Overview', path: [], access: 'member' },
+    { name: 'Services', path: ['services'], access: 'member' },
+    {
+      name: 'Endpoints',
+      group: 'Webhooks',
+      path: hooks,
+      access: 'administrator',
+      count: () => listWebhooks(reader).filter(isDeactivated).length,
+    },
+    { name: 'Deliveries', group: 'Webhooks', path: [...hooks, 'deliveries'], access: 'administrator' },
+    { name: 'Settings', group: 'Webhooks', path: [...hooks, 'settings'], access: 'administrator' },
+    {
+      name: 'Versions',
+      group: 'Upgrades',
+      path: ['system', 'upgrades'],
+      access: 'administrator',
+      count: () => (reader.read(newestJob)?.state === 'failed' ? 1 : 0),
+    },
+    { name: 'Jobs', group: 'Upgrades', path: ['system', 'jobs'], access: 'administrator' },
+    { name: 'Users', group: 'Administration', path: ['security', 'users'], access: 'administrator' },
+    { name: 'Audit', group: 'Administration', path: ['system', 'audit'], access: 'administrator' },
+    { name: 'Uploads', group: 'Administration', path: ['uploads'], access: 'administrator' },
+    { name: 'Mode', group: 'Administration', path: ['mode'], access: 'administrator' },
+  ];
+}
 
 export function readOnlyState(reader: Reader): ReadOnlyState | undefined {
   const { isReadOnly, reason, message } = currentMode(reader, isJobRunning(reader));

@@ -1,7 +1,8 @@
 // The page of the webhook settings: the policy in words, and which webhooks it concerns now.
+import { renderTime } from '../../console/json.ts';
 import { formatCount } from '../../lib/format.ts';
-import { html } from '../../lib/html.ts';
-import type { View } from '../../rest/resource.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { listWebhooks } from '../webhook.ts';
@@ -25,8 +26,20 @@ export function showSettings(store: ReadableStore): View<unknown> {
             : html`${formatCount(withFailures.length, 'active one')} ${withFailures.length === 1 ? 'has' : 'have'}
               failures in the window.`
         }
-      </p>`;
+      </p>
+      ${await lastChangeView(store, href)}`;
   };
+}
+
+async function lastChangeView(
+  store: ReadableStore,
+  href: PageContext<unknown>['href'],
+): Promise<Html | false> {
+  const filter = { operation: 'services/webhooks/settings', outcome: 'success' } as const;
+  const [last] = (await store.audit.page(filter, 0, 1)).entries;
+  if (!last) return false;
+  const entries = `${href('system', 'audit')}?${new URLSearchParams(filter).toString()}`;
+  return html`<p>Last changed by ${last.user ?? 'the server'}, ${renderTime(last.at)}. <a href="${entries}">Show the changes</a></p>`;
 }
 
 export function formatPolicy(settings: WebhookSettings): string {

@@ -51,6 +51,7 @@ import type { HttpClient } from '../webhooks/sending/http-client.ts';
 import { webhookStats } from '../webhooks/stats.ts';
 import { listWebhooks } from '../webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from '../webhooks/webhooks.rest.ts';
+import { targetNames } from './target-names.ts';
 
 export type AppOptions = {
   readonly config: Config;
@@ -235,10 +236,11 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobWatcher,
       notify: notifyJob,
       resources: {
-        audit: auditResource(
+        audit: auditResource({
           store,
-          operationTitles(() => root),
-        ),
+          titles: operationTitles(() => root),
+          names: targetNames(store),
+        }),
       },
     }),
     uploads: uploadsResource({

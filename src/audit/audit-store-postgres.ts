@@ -3,6 +3,8 @@ import { groupBy } from '../lib/collections.ts';
 import {
   type AuditEntry,
   type AuditFilter,
+  type AuditWord,
+  foldCase,
   mergeKeyOf,
   mergeWithinMs,
   maxCountedEntries,
@@ -22,7 +24,9 @@ export function insertEntries(parameter: string, condition = ''): string {
 /** How many refusals one statement counts. */
 const maxAtOnce = 500;
 
-type Row = AuditEntry & { readonly placed: number };
+type Place = { readonly at: number; readonly placed: number };
+
+type Row = AuditEntry & Place;
 
 export class PostgresAudit implements AuditStore {
   readonly #database: Database;
@@ -85,9 +89,16 @@ export class PostgresAudit implements AuditStore {
     );
   }
 
-  /** Finds the operations that match, because an index can find entries by whole operations only. */
   async #whereOf({ operation, ...filter }: AuditFilter): Promise<Where> {
-    if (operation === undefined) return new Where(filter);
+    const [operations, oldest] = await Promise.all([
+      operation === undefined ? undefined : this.#operationsWith(operation),
+      filter.words === undefined ? undefined : this.#oldestSearched(filter),
+    ]);
+    return new Where({ ...filter, operations, oldest });
+  }
+
+  /** Finds the operations that match, because an index can find entries by whole operations only. */
+  async #operationsWith(operation: string): Promise<readonly string[]> {
     const rows = await this.#database.ask<{ operation: string }>(
       `with recursive known as (
          (select operation from audit order by operation limit 1)
@@ -97,7 +108,20 @@ export class PostgresAudit implements AuditStore {
        select operation from known where strpos('/' || operation || '/', '/' || $1 || '/') > 0`,
       [operation],
     );
-    return new Where({ ...filter, operations: rows.map((row) => row.operation) });
+    return rows.map((row) => row.operation);
+  }
+
+  /**
+   * No index finds words, so they are searched for in the newest `maxCountedEntries` entries that the filter finds
+   * without them: as many as a page without words counts. Undefined: there are fewer.
+   */
+  async #oldestSearched({ words: _words, ...filter }: AuditFilter): Promise<Place | undefined> {
+    const where = new Where(filter);
+    const [oldest] = await this.#database.ask<Place>(
+      `select at, placed from audit ${where.text} order by at desc, placed desc offset ${maxCountedEntries - 1} limit 1`,
+      where.values,
+    );
+    return oldest;
   }
 
   #select(where: Where, start: number, num: number): Promise<readonly Row[]> {
@@ -146,14 +170,17 @@ function toEntry({ placed: _placed, ...entry }: Row): AuditEntry {
   return entry;
 }
 
-type EntryFilter = Omit<AuditFilter, 'operation'> & { readonly operations?: readonly string[] };
+type EntryFilter = Omit<AuditFilter, 'operation'> & {
+  readonly operations?: readonly string[] | undefined;
+  readonly oldest?: Place | undefined;
+};
 
 type Condition = { readonly text: string; readonly values: readonly unknown[] };
 
 /** The condition for operations comes first, so that its values are $1. */
 const ofOperations = 'operation = any($1::text[])';
 
-function conditionsOf({ operations, user, from, to, outcome }: EntryFilter): Condition[] {
+function conditionsOf({ operations, user, from, to, outcome, oldest, words = [] }: EntryFilter): Condition[] {
   // The second part shows the planner that the index of errors has all these entries.
   const ofOutcome = outcome === 'success' ? 'outcome = ?' : `outcome = ? and outcome <> 'success'`;
   const all: readonly (readonly [string, unknown])[] = [
@@ -163,7 +190,33 @@ function conditionsOf({ operations, user, from, to, outcome }: EntryFilter): Con
     ['at <= ?', to],
     [ofOutcome, outcome],
   ];
-  return all.flatMap(([text, value]) => (value === undefined ? [] : { text, values: [value] }));
+  return [
+    ...all.flatMap(([text, value]) => (value === undefined ? [] : { text, values: [value] })),
+    ...(oldest ? [{ text: '(at, placed) >= (?, ?)', values: [oldest.at, oldest.placed] }] : []),
+    ...words.map(conditionOfWord),
+  ];
+}
+
+/** What costs least comes first. The fields are read only if the JSON of the changes contains the word. */
+function conditionOfWord({ text, operations, targets }: AuditWord): Condition {
+  const contains = (column: string) => `strpos(lower(${column} collate "C"), ?) > 0`;
+  const conditions: readonly Condition[] = [
+    { text: 'operation = any(?::text[])', values: [operations] },
+    { text: contains('operation'), values: [text] },
+    { text: contains('"user"'), values: [text] },
+    { text: 'target = any(?::text[])', values: [targets] },
+    { text: contains('target'), values: [text] },
+    {
+      text: `${contains('changes::text')} and exists (
+        select from json_array_elements(changes) change where ${contains(`(change ->> 'field')`)})`,
+      values: [foldCase(JSON.stringify(text).slice(1, -1)), text],
+    },
+  ];
+  // Null, for an entry without a user or a target, counts as false.
+  return {
+    text: `(${conditions.map((condition) => condition.text).join(' or ')})`,
+    values: conditions.flatMap(({ values }) => values),
+  };
 }
 
 /** The conditions of a filter, with their values. */

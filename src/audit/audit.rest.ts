@@ -3,13 +3,22 @@ import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
-import { choice, integer, moment, text } from '../rest/field-types.ts';
+import { choice, day, integer, moment, text } from '../rest/field-types.ts';
 import type { Values } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
-import { type AuditEntry, type AuditFilter, auditOutcomes, maxCountedEntries } from '../store/audit-entry.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  auditOutcomes,
+  foldCase,
+  maxCountedEntries,
+} from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
-import type { TitleOf } from './pages/titles.ts';
+import type { OperationTitles } from './pages/titles.ts';
+import type { TargetNames } from './target-names.ts';
+
+const dayMs = 86_400_000;
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 
@@ -41,8 +50,21 @@ const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
 });
 
 const fields = {
+  q: text({
+    to: 128,
+    // Each word is compared with up to 100,000 entries.
+    pattern: /^\S+( \S+){0,7}$/,
+    allowed: 'at most 8 words with 128 characters in all',
+    normalise: (words) => words.trim().replaceAll(/\s+/g, ' '),
+  })
+    .optional()
+    .describe(
+      'Words that must all appear: in the title or path of the operation, the target or its name, the user, or the names of the changed fields.',
+    ),
   from: moment().optional().describe('The first moment, in milliseconds since the epoch.'),
   to: moment().optional().describe('The last moment, in milliseconds since the epoch.'),
+  fromDate: day().optional().describe('The first day in UTC, such as 2026-11-18.'),
+  toDate: day().optional().describe('The last day in UTC.'),
   user: text({ to: 64, normalise: (name) => name.trim() })
     .optional()
     .describe('The name of the user who acted.'),
@@ -60,7 +82,14 @@ const fields = {
 
 type AuditValues = Values<typeof fields>;
 
-export function auditResource(store: ReadableStore, titleOf: TitleOf): Resource {
+type AuditOptions = {
+  readonly store: ReadableStore;
+  readonly titles: OperationTitles;
+  readonly names: TargetNames;
+};
+
+export function auditResource(options: AuditOptions): Resource {
+  const { store, titles, names } = options;
   return resource<unknown, typeof fields>({
     title: 'Audit trail',
     description: 'Who has changed what, or tried to, newest first.',
@@ -68,18 +97,29 @@ export function auditResource(store: ReadableStore, titleOf: TitleOf): Resource 
     fields,
     answer: auditAnswer,
     read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>
-      store.audit.page(filterOf(values), values.start ?? 0, values.num ?? 25),
-    view: (page) => auditView(page.json as unknown as AuditPage, titleOf, page),
+      store.audit.page(filterOf(values, options), values.start ?? 0, values.num ?? 25),
+    view: (page) => auditView(page.json as unknown as AuditPage, { titles, names }, page),
     csv: {
       fileName: 'audit.csv',
       header: Object.keys(columns),
-      rows: ({ values }) => rowsOf(store, values),
+      rows: ({ values }) => rowsOf(options, values),
     },
   });
 }
 
-function filterOf({ from, to, user, operation, outcome }: AuditValues): AuditFilter {
-  return { from, to, user, operation, outcome };
+function filterOf(
+  { q, from, to, fromDate, toDate, user, operation, outcome }: AuditValues,
+  { titles, names }: AuditOptions,
+): AuditFilter {
+  const words = q === undefined ? undefined : [...new Set(foldCase(q).split(' '))];
+  return {
+    from: fromDate === undefined ? from : Math.max(fromDate, from ?? fromDate),
+    to: toDate === undefined ? to : Math.min(toDate + dayMs - 1, to ?? Infinity),
+    user,
+    operation,
+    outcome,
+    words: words?.map((word) => ({ text: word, operations: titles.find(word), targets: names.find(word) })),
+  };
 }
 
 const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | null>> = {
@@ -100,9 +140,9 @@ const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | 
       .join('\n'),
 };
 
-async function* rowsOf(store: ReadableStore, values: AuditValues): AsyncIterable<CsvRow> {
+async function* rowsOf(options: AuditOptions, values: AuditValues): AsyncIterable<CsvRow> {
   let left = values.num ?? Infinity;
-  for await (const entries of store.audit.read(filterOf(values), values.start ?? 0)) {
+  for await (const entries of options.store.audit.read(filterOf(values, options), values.start ?? 0)) {
     for (const entry of entries) {
       if (left === 0) return;
       left -= 1;

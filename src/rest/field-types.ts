@@ -66,6 +66,18 @@ export function moment() {
   return integer(0, 999_999_999_999_999);
 }
 
+/** A day such as 2026-11-18. The value is its first moment in UTC. */
+export function day() {
+  const read = (raw: string, context: z.RefinementCtx) => {
+    const text = raw.trim();
+    const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : NaN;
+    // Date.parse reads February 30 as a day in March.
+    const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
+    return isDay ? at : refuse(context, ['must be a date such as 2026-11-18.']);
+  };
+  return z.string().transform(read).meta({ format: 'date' });
+}
+
 export function choice<const C extends readonly string[]>(choices: C, { ignoresCase = false } = {}) {
   const normalise = (raw: unknown) => {
     const trimmed = String(raw).trim();

@@ -38,16 +38,45 @@ export type AuditFilter = {
   /** The path of an operation, or some consecutive segments of it. */
   readonly operation?: string | undefined;
   readonly outcome?: AuditOutcome | undefined;
+  /** All of them must match. */
+  readonly words?: readonly AuditWord[] | undefined;
 };
 
+/** A word that an entry contains: in its operation, target, user or fields, or in what people call them. */
+export type AuditWord = {
+  /** In lower case (`foldCase`). */
+  readonly text: string;
+  /** The operations whose titles contain the word. */
+  readonly operations: readonly string[];
+  /** The targets whose names contain the word. */
+  readonly targets: readonly string[];
+};
+
+/** Ignores the case of A to Z only: for other letters, it would depend on the locale of the database. */
+export function foldCase(text: string): string {
+  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
 export function matchesAuditFilter(entry: AuditEntry, filter: AuditFilter): boolean {
-  const { from = -Infinity, to = Infinity, user, operation, outcome } = filter;
+  const { from = -Infinity, to = Infinity, user, operation, outcome, words = [] } = filter;
   return (
     entry.at >= from &&
     entry.at <= to &&
     (user === undefined || entry.user?.toLowerCase() === user.toLowerCase()) &&
     (operation === undefined || `/${entry.operation}/`.includes(`/${operation}/`)) &&
-    (outcome === undefined || entry.outcome === outcome)
+    (outcome === undefined || entry.outcome === outcome) &&
+    words.every((word) => hasWord(entry, word))
+  );
+}
+
+function hasWord({ operation, target, user, changes }: AuditEntry, word: AuditWord): boolean {
+  const contains = (text: string | null) => text !== null && foldCase(text).includes(word.text);
+  return (
+    word.operations.includes(operation) ||
+    contains(operation) ||
+    contains(user) ||
+    (target !== null && (word.targets.includes(target) || contains(target))) ||
+    changes.some(({ field }) => contains(field))
   );
 }
 

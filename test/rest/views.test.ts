@@ -176,4 +176,28 @@ describe('the audit trail', () => {
     const paged = await show('/admin/system/audit?user=administrator&num=1');
     expect(plain(paged)).toContain('?user=administrator&start=1&num=1');
   });
+
+  it('finds an operation by its title, and says if nothing matches', async () => {
+    await act('services/webhooks/settings', { numberOfFailures: '7' });
+    const found = await show('/admin/system/audit?q=webhook+settings');
+    expect(rowOf(found, 'Update webhook settings')).toContain('numberOfFailures');
+    expect(found).toContain('name="q" type="search" maxlength="128" value="webhook settings"');
+    const none = await show('/admin/system/audit?q=nothing+like+this');
+    expect(none).toContain('No entries match. <a href="/admin/system/audit">Remove the filters</a>');
+    const settings = await show('/admin/services/webhooks/settings');
+    expect(settings).toMatch(/Last changed by administrator, <time [^>]*>[-\d]{10} [:\d]{8} UTC<\/time>/);
+  });
+
+  it('names the targets and offers days', async () => {
+    await act('services/webhooks/create', {
+      name: 'Billing receiver',
+      hookUrl: 'https://receiver.test/',
+      changeTypes: '*',
+    });
+    const page = await show('/admin/system/audit?q=BILLING&outcome=success');
+    expect(rowOf(page, 'Billing receiver')).toMatch(/<span class="hint">services\/webhooks\/[^<]+<\/span>/);
+    expect(plain(page)).toMatch(
+      /\?q=BILLING&outcome=success&fromDate=([-\d]{10})&toDate=([-\d]{10})" >Yesterday<\/a>/,
+    );
+  });
 });

@@ -1,7 +1,12 @@
 // Contract of the filters of the audit trail: every store finds what `matchesFilter` accepts, newest first, page by
 // page.
 import { describe, expect, it } from 'vitest';
-import { type AuditFilter, auditOutcomes, matchesAuditFilter } from '../../src/store/audit-entry.ts';
+import {
+  type AuditFilter,
+  type AuditWord,
+  auditOutcomes,
+  matchesAuditFilter,
+} from '../../src/store/audit-entry.ts';
 import { backends } from './backends.ts';
 import { auditEntry } from './definitions.ts';
 
@@ -20,9 +25,15 @@ const entries = Array.from({ length: 60 }, (_, number) =>
     user: ['Ann', 'Bob', null][number % 3] ?? null,
     operation: operations[(number * 7) % 4] ?? '',
     outcome: auditOutcomes[(number * 5) % 3] ?? 'success',
+    target: [null, 'services/webhooks/w1', 'services/Maps/Roads.MapServer'][number % 5] ?? null,
+    changes: number % 6 === 0 ? [{ field: 'hook"Url', before: 'folder', after: 'numberOfFailures' }] : [],
     code: number,
   }),
 );
+
+function word(text: string, known: Partial<AuditWord> = {}): AuditWord {
+  return { text, operations: [], targets: [], ...known };
+}
 
 const filters: AuditFilter[] = [
   {},
@@ -37,6 +48,16 @@ const filters: AuditFilter[] = [
   { from: at(20), to: at(40) },
   { operation: 'services', from: at(20), to: at(40), outcome: 'refused' },
   { user: 'BOB', operation: 'services', outcome: 'failed', to: at(50) },
+  { words: [word('folder')] },
+  { words: [word('bo')] },
+  { words: [word('roads.mapserver'), word('ann')] },
+  { words: [word('hook"url')] },
+  { words: [word('numberoffailures')] },
+  { words: [word('add', { operations: ['uploads/upload'] })] },
+  { words: [word('billing', { targets: ['services/webhooks/w1'] })] },
+  { words: [word('a%')] },
+  { words: [word('services'), word('o')], operation: 'edit', from: at(10), outcome: 'failed' },
+  { words: [word('web')], user: 'ann' },
 ];
 
 describe.each(backends)('the audit trail of the %s store', (_name, open) => {

@@ -1,65 +1,109 @@
-// The page of the audit trail: filters, a compact table, and the export.
-import { renderAgo } from '../../console/json.ts';
+// The page of the audit trail: a search, a compact table, and the export.
+import { formatTime, renderAgo } from '../../console/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
-import { formatNumber } from '../../lib/format.ts';
+import { formatCount, formatList } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import { type AuditEntry, type AuditOutcome, auditOutcomes } from '../../store/audit-entry.ts';
-import type { TitleOf } from './titles.ts';
+import {
+  type AuditEntry,
+  type AuditOutcome,
+  auditOutcomes,
+  maxCountedEntries,
+} from '../../store/audit-entry.ts';
+import type { TargetNames } from '../target-names.ts';
+import type { OperationTitles } from './titles.ts';
 
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };
 
-const filters = ['from', 'to', 'user', 'operation', 'outcome'] as const;
+type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
 
-const hour = 3_600_000;
+type Query = Readonly<Record<string, string>>;
 
-const spans: readonly { readonly label: string; readonly ms: number }[] = [
-  { label: 'Last hour', ms: hour },
-  { label: 'Last 24 hours', ms: 24 * hour },
-  { label: 'Last 7 days', ms: 7 * 24 * hour },
-  { label: 'Last 30 days', ms: 30 * 24 * hour },
+/** Filters that the form has no field for: links and programs set them. */
+const otherFilters = ['user', 'operation', 'from', 'to'] as const;
+const filters = ['q', 'fromDate', 'toDate', ...otherFilters, 'outcome'] as const;
+
+const dayMs = 86_400_000;
+
+const presets: readonly { readonly label: string; readonly first: number; readonly last: number }[] = [
+  { label: 'Today', first: 0, last: 0 },
+  { label: 'Yesterday', first: -1, last: -1 },
+  { label: '7 days', first: -6, last: 0 },
 ];
 
 const colours: Readonly<Record<AuditOutcome, string>> = { success: 'good', refused: 'warn', failed: 'bad' };
 
-export function auditView({ entries, total }: AuditPage, titleOf: TitleOf, page: PageContext<unknown>): Html {
-  const kept = Object.fromEntries(
-    filters.flatMap((name) => (page.query.get(name) ? [[name, page.query.get(name) ?? '']] : [])),
-  );
-  const csv = new URLSearchParams({ ...kept, f: 'csv' });
+export async function auditView(
+  { entries, total }: AuditPage,
+  words: Words,
+  page: PageContext<unknown>,
+): Promise<Html> {
+  const given = givenFilters(page);
+  const csv = new URLSearchParams({ ...given, f: 'csv' });
   const range = pageRange(page.query, { usual: 25 });
-  return html`${filterForm(page)}
-    <p>
-      ${formatNumber(total)} ${total === 1 ? 'entry' : 'entries'}.
-      <a href="${page.here()}?${csv.toString()}">Download as CSV</a>
-      ${Object.keys(kept).length > 0 && html`· <a href="${page.here()}">Show all</a>`}
-    </p>
+  const names = await namesOf(entries, words.names);
+  const isFiltered = Object.keys(given).length > 0;
+  const removal = isFiltered && html`<a href="${page.here()}">Remove the filters</a>`;
+  return html`${filterForm(given, page)}
+    ${
+      total === 0
+        ? html`<p>${isFiltered ? 'No entries match.' : 'There are no entries.'} ${removal}</p>`
+        : html`<p>
+            ${total === maxCountedEntries && 'At least '}${formatCount(total, 'entry')}.
+            <a href="${page.here()}?${csv.toString()}">Download as CSV</a>
+            ${removal && html`· ${removal}`}
+          </p>`
+    }
     ${
       entries.length > 0 &&
-      renderTable(
-        'Entries',
-        ['Operation', 'Who', 'When', 'Outcome', 'Changes'],
-        entries.map((entry) => rowOf(entry, titleOf, page)),
-      )
+      html`<div class="audit">
+        ${renderTable(
+          'Entries',
+          ['Time (UTC)', 'Operation', 'Target', 'Who', 'Outcome', 'Changes'],
+          entries.map((entry) => rowOf(entry, words.titles, names, page)),
+        )}
+      </div>`
     }
-    ${renderPager('Entries', range, total, { keep: kept })}`;
+    ${renderPager('Entries', range, total, { keep: given })}`;
 }
 
-function rowOf(entry: AuditEntry, titleOf: TitleOf, page: PageContext<unknown>): Row {
-  const { at, user, address, operation, target, outcome, code, count } = entry;
+function givenFilters({ query }: PageContext<unknown>): Query {
+  return Object.fromEntries(
+    filters.flatMap((name) => {
+      const value = query.get(name)?.trim();
+      return value ? [[name, value]] : [];
+    }),
+  );
+}
+
+type Names = ReadonlyMap<string, string>;
+
+async function namesOf(entries: readonly AuditEntry[], { nameOf }: TargetNames): Promise<Names> {
+  const targets = [...new Set(entries.flatMap(({ target }) => target ?? []))];
+  const found = await Promise.all(targets.map(async (target) => [target, await nameOf(target)] as const));
+  return new Map(found.flatMap(([target, name]) => (name === undefined ? [] : [[target, name]])));
+}
+
+function rowOf(
+  entry: AuditEntry,
+  { titleOf }: OperationTitles,
+  names: Names,
+  page: PageContext<unknown>,
+): Row {
+  const { at, user, address, operation, outcome, code, count } = entry;
   return [
-    html`<strong>${titleOf(operation) ?? operation}</strong> <code>${operation}</code>${
-      target !== null && html`<br />${targetView(target, page)}`
-    }`,
+    html`<time datetime="${new Date(at).toISOString()}">${formatTime(at).slice(0, 19)}</time>
+      <span class="hint">${renderAgo(at, page.now)}</span>`,
+    html`${titleOf(operation) ?? operation} <span class="hint">${operation}</span>`,
+    targetView(entry, names, page),
     html`${
       user === null
         ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
         : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
-    }${address !== null && html`<br /><span class="hint">${address}</span>`}`,
-    renderAgo(at, page.now),
+    }${address !== null && html` <span class="hint">${address}</span>`}`,
     html`<span class="state ${colours[outcome]}">${outcome}</span>${
       outcome !== 'success' && code !== null && html` ${code}`
-    }${count > 1 && html`<br /><span class="hint">${count} times</span>`}`,
+    }${count > 1 && html` <span class="hint">${count} times</span>`}`,
     changesView(entry),
   ];
 }
@@ -67,66 +111,85 @@ function rowOf(entry: AuditEntry, titleOf: TitleOf, page: PageContext<unknown>):
 /** These have a page of their own, unless they were deleted meanwhile. */
 const withPage = /^(services|uploads|system\/jobs)\//;
 
-function targetView(target: string, { href }: PageContext<unknown>): Html {
-  return withPage.test(target)
-    ? html`<a class="hint" href="${href(...target.split('/'))}">${target}</a>`
-    : html`<span class="hint">${target}</span>`;
+function targetView({ target, changes }: AuditEntry, names: Names, { href }: PageContext<unknown>): Html {
+  if (target === null) return html`<span class="none">–</span>`;
+  // The entries that create and delete something contain its name.
+  const named = changes.find(({ field }) => field === 'name');
+  const name = names.get(target) ?? named?.after ?? named?.before ?? undefined;
+  const label = name === undefined ? target : String(name);
+  return html`${withPage.test(target) ? html`<a href="${href(...target.split('/'))}">${label}</a>` : label}${
+    label !== target && html` <span class="hint">${target}</span>`
+  }`;
 }
 
+/** The names of more fields than one, which unfold. */
 function changesView({ changes }: AuditEntry): Html {
-  if (changes.length === 0) return html`<span class="none">none</span>`;
+  const [first, ...others] = changes;
+  if (!first) return html`<span class="none">none</span>`;
   const lines = changes.map(
-    ({ field, before, after }) =>
-      html`<li><strong>${field}</strong>: ${valueText(before)} → ${valueText(after)}</li> `,
+    ({ field, before, after }) => html`<strong>${field}</strong>: ${valueText(before)} → ${valueText(after)}`,
   );
-  const list = html`<ul class="plain">
-    ${lines}
-  </ul>`;
-  return changes.length <= 2
-    ? list
-    : html`<details>
-        <summary>${changes.length} fields</summary>
-        ${list}
-      </details>`;
+  const isShort = String(first.before).length + String(first.after).length <= 40;
+  if (others.length === 0 && isShort) return html`${lines}`;
+  return html`<details>
+    <summary>${formatList(
+      changes.map(({ field }) => field),
+      3,
+    )}</summary>
+    <ul class="plain">
+      ${lines.map((line) => html`<li>${line}</li> `)}
+    </ul>
+  </details>`;
 }
 
 function valueText(value: string | number | boolean | null): Html {
   return value === null || value === '' ? html`<span class="none">none</span>` : html`${String(value)}`;
 }
 
-function filterForm({ here, query, now }: PageContext<unknown>): Html {
-  const given = (name: string) => query.get(name) ?? '';
-  const option = (value: string, label: string, chosen: string) =>
-    html`<option value="${value}" ${value === chosen && 'selected'}>${label}</option> `;
-  const from = given('from');
-  const moments = spans.map(({ label, ms }) => ({ value: String(now - ms), label }));
+function filterForm(given: Query, { here, now }: PageContext<unknown>): Html {
+  const option = (value: string, label: string) =>
+    html`<option value="${value}" ${value === (given.outcome ?? '') && 'selected'}>${label}</option> `;
+  const date = (name: string, label: string) =>
+    html`<div>
+      <label for="${name}">${label}</label>
+      <input id="${name}" name="${name}" type="date" value="${given[name] ?? ''}" />
+    </div>`;
+  const others = otherFilters.filter((name) => given[name] !== undefined);
   return html`<form class="filter" role="search" method="get" action="${here()}" aria-label="Filter">
-    <div>
-      <label for="user">User</label>
-      <input id="user" name="user" maxlength="64" value="${given('user')}" />
-    </div>
-    <div>
-      <label for="operation">Operation</label>
-      <input id="operation" name="operation" maxlength="128" value="${given('operation')}" placeholder="users/add" />
-    </div>
-    <div>
-      <label for="outcome">Outcome</label>
-      <select id="outcome" name="outcome">
-        ${option('', 'All', given('outcome'))} ${auditOutcomes.map((one) => option(one, one, given('outcome')))}
-      </select>
-    </div>
-    <div>
-      <label for="from">When</label>
-      <select id="from" name="from">
-        ${option('', 'Any time', from)} ${from !== '' && option(from, sinceLabel(from), from)}
-        ${moments.map(({ value, label }) => option(value, label, from))}
-      </select>
-    </div>
-    <button>Filter</button>
-  </form>`;
+      <div class="words">
+        <label for="q">Search</label>
+        <input id="q" name="q" type="search" maxlength="128" value="${given.q ?? ''}"
+          placeholder="Operation, target, user or field" />
+      </div>
+      ${date('fromDate', 'From (UTC)')} ${date('toDate', 'To (UTC)')}
+      <div>
+        <label for="outcome">Outcome</label>
+        <select id="outcome" name="outcome">
+          ${option('', 'All')} ${auditOutcomes.map((one) => option(one, one))}
+        </select>
+      </div>
+      ${others.map((name) => html`<input type="hidden" name="${name}" value="${given[name] ?? ''}" /> `)}
+      <button>Search</button>
+    </form>
+    <p class="presets">
+      ${presets.map(({ label, first, last }) => {
+        const days = { fromDate: dayOf(now + first * dayMs), toDate: dayOf(now + last * dayMs) };
+        const isShown = days.fromDate === given.fromDate && days.toDate === given.toDate;
+        return html`<a href="${here()}?${withDays(given, days)}" ${isShown && html`aria-current="true"`}>${label}</a> `;
+      })}
+      ${others.map((name) => html`<span class="chip">${name}: ${otherText(name, given[name] ?? '')}</span> `)}
+    </p>`;
 }
 
-function sinceLabel(from: string): string {
-  const at = new Date(Number(from));
-  return isNaN(at.getTime()) ? from : `Since ${at.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
+
+function withDays({ from: _from, to: _to, ...kept }: Query, days: Query): string {
+  return new URLSearchParams({ ...kept, ...days }).toString();
+}
+
+function otherText(name: string, value: string): string {
+  const isTime = (name === 'from' || name === 'to') && Math.abs(Number(value)) <= 8.64e15;
+  return isTime ? formatTime(Number(value)) : value;
 }

@@ -8,12 +8,23 @@ const others: Readonly<Record<string, string>> = {
   'system/jobs/{job}/end': 'End of the job',
 };
 
-export type TitleOf = (operation: string) => string | undefined;
+export type OperationTitles = {
+  titleOf: (operation: string) => string | undefined;
+  /** The operations whose titles contain the text, ignoring case. */
+  find: (text: string) => readonly string[];
+};
 
 /** The tree contains the page of the audit trail, so it is read only when the page is shown. */
-export function operationTitles(tree: () => Resource): TitleOf {
-  let titles: ReadonlyMap<string, string> | undefined;
-  return (operation) => (titles ??= readTitles(tree())).get(operation);
+export function operationTitles(tree: () => Resource): OperationTitles {
+  let read: ReadonlyMap<string, string> | undefined;
+  const titles = () => (read ??= readTitles(tree()));
+  return {
+    titleOf: (operation) => titles().get(operation),
+    find: (text) =>
+      [...titles()].flatMap(([operation, title]) =>
+        title.toLowerCase().includes(text.toLowerCase()) ? operation : [],
+      ),
+  };
 }
 
 function readTitles(root: Resource): Map<string, string> {

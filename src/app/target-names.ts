@@ -1,0 +1,34 @@
+// The names of webhooks, users, jobs and uploads, for the audit trail.
+import type { TargetNames } from '../audit/target-names.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { newestJob } from '../upgrades/jobs/job-table.ts';
+import { jobTitle } from '../upgrades/pages/job-parts.ts';
+import { webhooks } from '../webhooks/webhook.ts';
+
+const webhooksPath = 'services/webhooks';
+
+export function targetNames(store: ReadableStore): TargetNames {
+  const lookups: Readonly<Record<string, (id: string) => Promise<string | undefined>>> = {
+    [webhooksPath]: (id) => Promise.resolve(store.get(webhooks, id)?.name),
+    'security/users': (name) => Promise.resolve(name),
+    'system/jobs': async (id) => {
+      const newest = store.read(newestJob);
+      const job = newest?.id === id ? newest : await store.jobs.find(id);
+      return job && jobTitle(job);
+    },
+    uploads: async (id) => (await store.uploads.find(id))?.itemName,
+  };
+  return {
+    nameOf: async (target) => {
+      const found = Object.entries(lookups).find(([path]) => target.startsWith(`${path}/`));
+      if (!found) return undefined;
+      const [path, lookUp] = found;
+      return lookUp(target.slice(path.length + 1).split('/', 1)[0] ?? '');
+    },
+    // Webhooks are in memory. The path of a user contains the name.
+    find: (text) =>
+      [...store.all(webhooks)].flatMap(({ id, name }) =>
+        name.toLowerCase().includes(text.toLowerCase()) ? `${webhooksPath}/${id}` : [],
+      ),
+  };
+}

@@ -45,6 +45,9 @@ async function measurePages(databaseUrl, { from, to }, report) {
     'of a failure': 'outcome=failed',
     'of a day': `from=${middle}&to=${middle + dayMs}`,
     'of half of the time': `from=${middle}`,
+    'with a word in every entry': 'q=parcels',
+    'with words in no entry': 'q=never+found',
+    'with words in no entry of a user': 'q=never+found&user=user7',
     'of a user, an operation and a day': `user=user7&operation=edit&from=${middle}&to=${middle + dayMs}`,
   };
   const server = await startServer({ storeUrl: databaseUrl });

@@ -75,7 +75,7 @@ export function day() {
     const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
     return isDay ? at : refuse(context, ['must be a date such as 2026-11-18.']);
   };
-  return z.string().transform(read).meta({ format: 'date' });
+  return z.string().transform(read).meta({ format: 'date', maxLength: 10 });
 }
 
 export function choice<const C extends readonly string[]>(choices: C, { ignoresCase = false } = {}) {

@@ -198,18 +198,20 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     request: requestOptionsOf(options),
     rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
   };
+  const titleOf = operationTitles(() => root);
   const home = showHome({
     store,
     runtime,
     catalogCache,
     installed,
     startedAt: services.startedAt,
+    titleOf,
     inUse: {
       store: config.storeUrl === undefined ? 'memory' : 'postgres',
       executor: config.upgradeExecutor,
     },
   });
-  const root = rootResource(installed, home, {
+  const root: Resource = rootResource(installed, home, {
     mode: modeResource(store, runtime, isJobRunning),
     security: securityResource(store, runtime, tokenService),
     services: catalogResource({
@@ -235,10 +237,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobWatcher,
       notify: notifyJob,
       resources: {
-        audit: auditResource(
-          store,
-          operationTitles(() => root),
-        ),
+        audit: auditResource(store, titleOf),
       },
     }),
     uploads: uploadsResource({

@@ -199,18 +199,20 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     request: requestOptionsOf(options),
     rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
   };
+  const titles = operationTitles(() => root);
   const home = showHome({
     store,
     runtime,
     catalogCache,
     installed,
     startedAt: services.startedAt,
+    titleOf: titles.titleOf,
     inUse: {
       store: config.storeUrl === undefined ? 'memory' : 'postgres',
       executor: config.upgradeExecutor,
     },
   });
-  const root = rootResource(installed, home, {
+  const root: Resource = rootResource(installed, home, {
     mode: modeResource(store, runtime, isJobRunning),
     security: securityResource(store, runtime, tokenService),
     services: catalogResource({
@@ -236,11 +238,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobWatcher,
       notify: notifyJob,
       resources: {
-        audit: auditResource({
-          store,
-          titles: operationTitles(() => root),
-          names: targetNames(store),
-        }),
+        audit: auditResource({ store, titles, names: targetNames(store) }),
       },
     }),
     uploads: uploadsResource({

@@ -1,4 +1,4 @@
-// The names of webhooks, users, jobs and uploads, for the audit trail.
+// The names of webhooks, services, users, jobs and uploads, for the audit trail.
 import type { TargetNames } from '../audit/target-names.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { newestJob } from '../upgrades/jobs/job-table.ts';
@@ -21,7 +21,7 @@ export function targetNames(store: ReadableStore): TargetNames {
   return {
     nameOf: async (target) => {
       const found = Object.entries(lookups).find(([path]) => target.startsWith(`${path}/`));
-      if (!found) return undefined;
+      if (!found) return /^services\/(.+)/.exec(target)?.[1];
       const [path, lookUp] = found;
       return lookUp(target.slice(path.length + 1).split('/', 1)[0] ?? '');
     },

@@ -55,6 +55,13 @@ async function startRelease(page: Page): Promise<void> {
   await page.getByLabel('License file').setInputFiles(license);
   await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
   await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
+  // There is no way back, so the browser requires the version.
+  await page.getByRole('button', { name: 'Start the upgrade' }).click();
+  const confirm = page.getByLabel(/^Type .* to confirm/);
+  expect(
+    await confirm.evaluate((input) => (input as unknown as { checkValidity: () => boolean }).checkValidity()),
+  ).toBe(false);
+  await confirm.fill('11.0.0.2670');
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
   await expectState(page, 'In progress');
 }

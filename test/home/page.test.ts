@@ -30,7 +30,7 @@ async function cards(role: Role = 'administrator') {
 
 /** The sentence about the health of the system, and its reasons. */
 async function findings() {
-  const part = (await see('administrator')).split('id="health"')[1]?.split('id="cards"')[0] ?? '';
+  const part = (await see('administrator')).split('id="health"')[1]?.split('id="changes"')[0] ?? '';
   return [...part.matchAll(/<(?:strong|a [^>]*)>([^<]*)</g)].map(([, text]) => text);
 }
 
@@ -41,18 +41,17 @@ const upgrade = (id: string) =>
     server.administrator,
   );
 
+const up =
+  'Up for 2 hours, since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
+  'Jobs are simulated and change no deployment.';
+
 it('shows all cards to an administrator', async () => {
   await server.runtime.advance(2 * 3_600_000);
   expect(await cards()).toEqual({
-    'Last job': 'None yet Show available versions',
-    Webhooks: 'None yet No delivery is pending. Create a webhook',
     Version: '10.9.1 Build 1234 Product 11.2 is available',
-    Mode: 'Changes are accepted Change the mode',
-    Catalog: '12 services In the root and 3 folders Create a service',
-    Users: '3 users Add a user',
-    Server:
-      'Up for 2 hours Since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
-      'Jobs are simulated and change no deployment.',
+    'Last job': 'None yet Show available versions',
+    Webhooks: 'None yet No delivery is pending.',
+    'Mode and server': `Accepts changes Change the mode ${up}`,
   });
   expect(await findings()).toEqual(['Everything works.', 'Product 11.2 is available.']);
 });
@@ -62,7 +61,7 @@ it.each(['member', 'publisher'] as const)(
   async (role) => {
     expect(await cards(role)).toEqual({
       Version: '10.9.1 Build 1234',
-      Mode: 'Changes are accepted',
+      Mode: 'Accepts changes',
       Catalog: `11 services Visible to you, in the root and 2 folders${role === 'publisher' ? ' Create a service' : ''}`,
     });
     expect(await see(role)).not.toContain('system/upgrades');
@@ -86,7 +85,23 @@ it('shows why the system is read-only', async () => {
   );
   const text = 'Read-only Set by an administrator. Moving &lt;house&gt;';
   expect((await cards('member')).Mode).toBe(text);
-  expect((await cards()).Mode).toBe(`${text} Change the mode`);
+  expect((await cards())['Mode and server']).toContain(`${text} Change the mode`);
+});
+
+it('shows the last changes: all of them to an administrator, the own ones to a publisher', async () => {
+  const changesOf = async (role: Role) => {
+    const part = (await see(role)).split('id="changes"')[1]?.split('</section>')[0] ?? '';
+    return [...part.matchAll(/<strong>([^<]*)<\/strong>\s*<a [^>]*><bdi>([^<]*)</g)].map(([, ...one]) => one);
+  };
+  const publisher = { authorization: `Bearer ${server.token('publisher')}` };
+  await server.post('/admin/services/createFolder', { folderName: 'Own' }, publisher);
+  await server.register({ name: 'Billing' });
+  expect(await changesOf('publisher')).toEqual([['Create folder', 'Own']]);
+  expect(await changesOf('administrator')).toEqual([
+    ['Create webhook', 'Billing'],
+    ['Create folder', 'Own'],
+  ]);
+  expect(await see('member')).not.toContain('id="changes"');
 });
 
 describe('jobs', () => {
@@ -96,11 +111,11 @@ describe('jobs', () => {
     expect((await upgrade(patch?.id ?? '')).statusCode).toBe(200);
     const during = await cards();
     expect(during['Running job']).toMatch(
-      /^0 % Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.1250 0 of 4 deployments Show progress$/,
+      /^0 % 0 % Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.1250 0 of 4 deployments Show progress$/,
     );
     expect(await findings()).toEqual(['A job is running.', 'The upgrade to 10.9.1.1250 is running: 0 %.']);
     expect(during['Last job']).toBeUndefined();
-    expect(during.Mode).toBe('Read-only An upgrade job is in progress.');
+    expect(during['Mode and server']).toContain('Read-only An upgrade job is in progress.');
     expect(await see('administrator')).toContain('href="/admin/system/upgrades"');
     await server.runtime.advance(60_000);
     const after = await cards();
@@ -126,9 +141,7 @@ describe('webhooks', () => {
     await server.runtime.advance(180_000);
     await server.publish();
     await server.settle();
-    expect((await cards()).Webhooks).toBe(
-      '1 webhook 2 deliveries pending, the oldest for 3 minutes Create a webhook',
-    );
+    expect((await cards()).Webhooks).toBe('1 webhook 1 ok 2 deliveries pending, the oldest for 3 minutes');
   });
 
   it('shows how many webhooks were deactivated because of failures, and how many others are inactive', async () => {
@@ -140,7 +153,7 @@ describe('webhooks', () => {
     await server.register({ active: 'false' });
     await server.register();
     expect((await cards()).Webhooks).toBe(
-      '3 webhooks 1 deactivated after failures 1 inactive No delivery is pending. Create a webhook',
+      '3 webhooks 1 ok, 1 deactivated, 1 inactive 0 % delivered in the last 24 hours No delivery is pending.',
     );
     expect(await findings()).toEqual([
       '1 thing needs attention.',
@@ -192,7 +205,7 @@ describe('webhooks', () => {
     await server.publish();
     await server.settle();
     expect((await cards()).Webhooks).toBe(
-      '1 webhook 1 with failures No delivery is pending. Create a webhook',
+      '1 webhook 1 failing 0 % delivered in the last 24 hours No delivery is pending.',
     );
     expect((await findings()).slice(0, 2)).toEqual([
       '1 thing needs attention.',

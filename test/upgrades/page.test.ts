@@ -72,6 +72,24 @@ describe('the page before the first upgrade', () => {
     });
   });
 
+  it('promises a rollback for patches only, and asks for the version where there is no way back', async () => {
+    await start();
+    const patch = await open({ version: patch1 });
+    expect(patch).toContain('It can be cancelled, and can be rolled back afterwards.');
+    expect(patch).not.toContain('id="confirm"');
+    const license = await upload('license.json', '{}');
+    const available = await server.get(`${upgrades}/available?token=${token}`);
+    const patchOfRelease = available
+      .json<{ id: string; version: string; type: string }[]>()
+      .find(({ id, version }) => id.startsWith('pat_') && version === '11.0.0');
+    for (const version of [eleven, patchOfRelease?.id ?? '']) {
+      const release = await open({ version, step: 'plan', 'setting.licenseUpload': license });
+      expect(release, version).toContain('cannot be rolled back');
+      expect(release).not.toContain('can be rolled back afterwards');
+      expect(release).toMatch(/Type 11\.0\.0\.\d+ to confirm: there is no way back/);
+    }
+  });
+
   it('offers to upload another file without losing the settings that were entered', async () => {
     await start();
     const licenseUpload = await upload('license.json', '{}');

@@ -116,9 +116,9 @@ function targetView({ target, changes }: AuditEntry, names: Names, { href }: Pag
   // The entries that create and delete something contain its name.
   const named = changes.find(({ field }) => field === 'name');
   const name = names.get(target) ?? named?.after ?? named?.before ?? undefined;
-  const label = name === undefined ? target : String(name);
+  const label = html`<bdi>${name === undefined ? target : String(name)}</bdi>`;
   return html`${withPage.test(target) ? html`<a href="${href(...target.split('/'))}">${label}</a>` : label}${
-    label !== target && html` <span class="hint">${target}</span>`
+    name !== undefined && html` <span class="hint" title="${target}">${target}</span>`
   }`;
 }
 

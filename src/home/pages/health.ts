@@ -136,7 +136,7 @@ function findJob(job: Job | null, now: number, href: PageContext<unknown>['href'
 }
 
 /** The page still shows the rest while the database is unavailable. */
-async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
   try {
     return await read();
   } catch (error) {

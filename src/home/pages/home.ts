@@ -1,6 +1,5 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
-import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { actionButton } from '../../console/action.ts';
@@ -22,9 +21,9 @@ import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
-import { listWebhooks } from '../../webhooks/webhook.ts';
+import { listWebhooks, webhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
-import { type SystemHealth, type Severity, healthView, readSystemHealth } from './health.ts';
+import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
 
 type HomeOptions = {
   readonly store: ReadableStore;
@@ -32,6 +31,8 @@ type HomeOptions = {
   readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;
+  /** The title of an operation, for the last changes. */
+  readonly titleOf: (operation: string) => string | undefined;
   readonly inUse: { readonly store: keyof typeof stores; readonly executor: keyof typeof executors };
 };
 
@@ -58,20 +59,68 @@ export function showHome(options: HomeOptions): View<unknown> {
     const health = isAdministrator && (await readSystemHealth(options.store, page));
     const cards = health
       ? [
+          versionCard(options, page),
           jobCard(options.store, page),
           await webhookCard(options.store, health, page),
-          versionCard(options, page),
           modeCard(options, page),
-          catalogCard(options, page),
-          userCard(options, page),
-          serverCard(options, page),
         ]
       : [versionCard(options, page), modeCard(options, page), catalogCard(options, page)];
-    return html`${health && healthView(health)}
-      <ul class="cards" id="cards" data-live="10">
+    return html`<ul class="cards" id="cards" data-live="10">
         ${cards.map(cardView)}
-      </ul>`;
+      </ul>
+      <div class="split">
+        ${health ? healthView(health) : searchForm(page)} ${await recentView(options, page)}
+      </div>`;
   };
+}
+
+function searchForm({ href }: PageContext<unknown>): Html {
+  return html`<form class="filter" role="search" method="get" action="${href('services')}" aria-label="Services">
+    <div>
+      <label for="q">Search services</label>
+      <input id="q" name="q" type="search" maxlength="256" />
+    </div>
+    <button>Search</button>
+  </form>`;
+}
+
+const maxRecent = 8;
+
+/** The last changes: of everybody for an administrator, of the caller for others. */
+async function recentView(
+  { store, titleOf }: HomeOptions,
+  { caller, href, now }: PageContext<unknown>,
+): Promise<Html | false> {
+  const isAdministrator = mayCall(caller, 'administrator');
+  if (!mayCall(caller, 'publisher')) return false;
+  const filter = { outcome: 'success', ...(!isAdministrator && { user: caller?.username }) } as const;
+  const entries = await whileAvailable(async () => (await store.audit.page(filter, 0, 40)).entries, []);
+  const changes = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
+  return html`<section aria-labelledby="recent" id="changes" data-live="10">
+    <h2 id="recent">${isAdministrator ? 'Last changes' : 'Your last changes'}</h2>
+    ${
+      changes.length === 0
+        ? html`<p class="none">There are none yet.</p>`
+        : html`<ol class="recent">
+            ${changes.map(
+              ({ at, user, operation, target }) =>
+                html`<li>
+                  ${renderAgo(at, now)} <strong>${titleOf(operation) ?? operation}</strong>
+                  ${target !== null && targetView(store, target, href)} ${isAdministrator && user !== null && html`by ${user}`}
+                </li> `,
+            )}
+          </ol>`
+    }
+    ${isAdministrator && html`<p><a href="${href('system', 'audit')}">Audit trail</a></p>`}
+  </section>`;
+}
+
+function targetView(store: ReadableStore, target: string, href: PageContext<unknown>['href']): Html {
+  const segments = target.split('/');
+  const [area, kind, id = ''] = segments;
+  const webhook = area === 'services' && kind === 'webhooks' ? store.get(webhooks, id) : undefined;
+  const name = webhook?.name ?? (segments.slice(1).join('/') || target);
+  return html`<a href="${href(...segments)}"><bdi>${name}</bdi></a>`;
 }
 
 function cardView({ title, figure, severity, lines = [] }: Card): Html {
@@ -112,18 +161,20 @@ function formerVersion(store: ReadableStore): Version | undefined {
     : undefined;
 }
 
-function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
+function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unknown>): Card {
+  const { store, startedAt, inUse } = options;
   const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
+  const isAdministrator = mayCall(caller, 'administrator');
   return {
-    title: 'Mode',
-    figure: isReadOnly ? html`Read-only` : html`Changes are accepted`,
+    title: isAdministrator ? 'Mode and server' : 'Mode',
+    figure: isReadOnly ? html`Read-only` : html`Accepts changes`,
     severity: isReadOnly ? 'warn' : undefined,
     lines: [
       reason === 'administrator' && html`Set by an administrator.`,
       isReadOnly && message !== '' && html`${message}`,
-      mayCall(caller, 'administrator') &&
-        reason !== 'upgrade' &&
-        html`<a href="${href('mode')}">Change the mode</a>`,
+      isAdministrator && reason !== 'upgrade' && html`<a href="${href('mode')}">Change the mode</a>`,
+      isAdministrator && html`Up for ${formatDuration(now - startedAt)}, since ${renderTime(startedAt)}`,
+      isAdministrator && html`${stores[inUse.store]} ${executors[inUse.executor]}`,
     ],
   };
 }
@@ -139,26 +190,6 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
       html`${prefix} the root and ${formatCount(folders.length, 'folder')}`,
       mayCall(caller, 'publisher') &&
         html`<a href="${href('services', 'createService')}">Create a service</a>`,
-    ],
-  };
-}
-
-function userCard({ store }: HomeOptions, { href }: PageContext<unknown>): Card {
-  return {
-    title: 'Users',
-    figure: html`<a href="${href('security', 'users')}">${formatCount(listUsers(store).length, 'user')}</a>`,
-    lines: [html`<a href="${href('security', 'users', 'add')}">Add a user</a>`],
-  };
-}
-
-function serverCard({ startedAt, inUse }: HomeOptions, { now }: PageContext<unknown>): Card {
-  return {
-    title: 'Server',
-    figure: html`Up for ${formatDuration(now - startedAt)}`,
-    lines: [
-      html`Since ${renderTime(startedAt)}`,
-      html`${stores[inUse.store]}`,
-      html`${executors[inUse.executor]}`,
     ],
   };
 }
@@ -183,7 +214,9 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   return {
     title: isRunning ? 'Running job' : 'Last job',
     severity: jobSeverities[job.state],
-    figure: isRunning ? html`${percent} %` : stateView(job),
+    figure: isRunning
+      ? html`${percent} % <progress max="100" value="${percent}" aria-label="Running job">${percent} %</progress>`
+      : stateView(job),
     lines: [
       html`${jobTitle(job)}`,
       isRunning
@@ -222,25 +255,59 @@ async function webhookCard(
 ): Promise<Card> {
   const { pending, oldestPendingSeconds } = await webhookStats(store, now);
   const all = listWebhooks(store);
-  const others = all.filter(({ active }) => !active).length - deactivated.length;
+  const inactive = all.filter(({ active }) => !active).length - deactivated.length;
+  const others = failing.filter(({ hasRecovered }) => !hasRecovered).length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
-  const isFailing = failing.some(({ hasRecovered }) => !hasRecovered);
+  const parts: Part[] = [
+    { name: 'ok', count: all.length - deactivated.length - inactive - others, colour: 'good' },
+    { name: 'failing', count: others, colour: 'warn' },
+    { name: 'deactivated', count: deactivated.length, colour: 'bad' },
+    { name: 'inactive', count: inactive, colour: 'none' },
+  ];
   return {
     title: 'Webhooks',
-    severity: deactivated.length > 0 ? 'bad' : isFailing ? 'warn' : undefined,
+    severity: deactivated.length > 0 ? 'bad' : others > 0 ? 'warn' : undefined,
     figure: html`<a href="${href('services', 'webhooks')}"
       >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
     >`,
     lines: [
-      deactivated.length > 0 && html`${deactivated.length} deactivated after failures`,
-      failing.length > 0 && html`${failing.length} with failures`,
-      others > 0 && html`${others} inactive`,
+      all.length > 0 && stackedBar(parts),
+      await successRate(store, now),
       pending === 0
         ? html`No delivery is pending.`
         : html`${formatCount(pending, 'delivery')} pending${
             hasAge && `, the oldest for ${formatDuration(oldestPendingSeconds * 1000)}`
           }`,
-      html`<a href="${href('services', 'webhooks', 'create')}">Create a webhook</a>`,
     ],
   };
+}
+
+type Part = { readonly name: string; readonly count: number; readonly colour: string };
+
+/** Shares of a whole as one bar, with their numbers in words. */
+function stackedBar(parts: readonly Part[]): Html {
+  const shown = parts.filter(({ count }) => count > 0);
+  const total = shown.reduce((sum, { count }) => sum + count, 0);
+  let left = 0;
+  const bars = shown.map(({ count, colour }) => {
+    const [x, width] = [(100 * left) / total, (100 * count) / total];
+    left += count;
+    return html`<rect class="${colour}" x="${x}" width="${width}" height="1" />`;
+  });
+  return html`<svg class="stacked" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">${bars}</svg
+    >${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}`;
+}
+
+const dayMs = 86_400_000;
+
+/** Of the deliveries that were created in the last 24 hours and have ended. */
+async function successRate(store: ReadableStore, now: number): Promise<Html | false> {
+  const count = async (state: 'delivered' | 'failed') =>
+    (await store.deliveries.page({ states: [state], from: now - dayMs }, 0, 0)).total;
+  const [delivered, failed] = await whileAvailable(
+    () => Promise.all([count('delivered'), count('failed')]),
+    [0, 0],
+  );
+  const ended = delivered + failed;
+  return ended > 0 && html`${Math.floor((100 * delivered) / ended)} % delivered in the last 24 hours`;
 }

@@ -139,12 +139,13 @@ function planView(
   const others = installs
     .slice(0, -1)
     .flatMap((id) => findVersion(currentManifest(store), store.read(deployment), id) ?? []);
+  const hasRelease = [version, ...others].some(({ type }) => type === 'release');
   return html`<h3>Plan</h3>
     <p>
       From <strong>${from}</strong> to <strong>${to}</strong>${
         others.length > 0 && `, through ${formatList(others.map(formatVersion))}`
       }. The system is read-only while it runs.
-      ${explainCancelling(version, plan)}
+      ${explainCancelling(hasRelease, plan)}
     </p>
     ${figuresView([
       { label: 'Steps', value: String(plan.steps.length) },
@@ -156,7 +157,7 @@ function planView(
     ])}
     ${plan.hops && hopsView(plan.hops)} ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
-    ${startForm(version, prepared, entered, { mayStart, page })}
+    ${startForm(version, prepared, entered, { mayStart, hasRelease, page })}
     <details>
       <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
       ${imageTable(prepared)}
@@ -167,10 +168,10 @@ function planView(
     </details>`;
 }
 
-function explainCancelling({ type }: Version, { hops }: Plan): string {
+function explainCancelling(hasRelease: boolean, { hops }: Plan): string {
   if (hops)
     return 'It can be cancelled before the first hop and between two hops. Releases cannot be rolled back.';
-  return type === 'release'
+  return hasRelease
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
 }
@@ -239,7 +240,7 @@ function startForm(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { mayStart, page }: { mayStart: boolean; page: PageContext<unknown> },
+  { mayStart, hasRelease, page }: { mayStart: boolean; hasRelease: boolean; page: PageContext<unknown> },
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return signInHint(page, 'start the upgrade');
@@ -252,7 +253,15 @@ function startForm(
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
   return html`<form method="post" action="${page.here('upgrade')}">
-    ${hiddenInputs(fields)}
+    ${hiddenInputs(fields)} ${hasRelease && confirmField(prepared.to ?? formatVersion(version))}
     <p><button>Start the upgrade</button></p>
   </form>`;
+}
+
+/** Without a name, the browser requires the text but does not send it. */
+function confirmField(to: string): Html {
+  return html`<div class="field">
+    <label for="confirm">Type ${to} to confirm: there is no way back</label>
+    <input id="confirm" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
+  </div>`;
 }

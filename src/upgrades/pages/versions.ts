@@ -168,7 +168,7 @@ function formatDate(at: number): string {
 function installableView(reasons: readonly string[], hops: number): Html {
   if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
   if (hops > 1)
-    return html`<span class="state good">Installable</span>
+    return html`<span class="state">In ${hops} steps</span>
       <p class="hint">One job also installs the versions that it needs.</p>`;
   return html`<span class="state warn">Not now</span>
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;

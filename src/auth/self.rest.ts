@@ -32,6 +32,11 @@ const selfAnswer = answerObject('Self', 'The account of the caller.', {
       createdAt: time.describe('When the user signed in, in milliseconds since the epoch.'),
       expires: time,
       address: z.string().nullable().describe('Where the user signed in. Null: not recorded.'),
+      userAgent: z
+        .string()
+        .nullable()
+        .describe('The header User-Agent at the sign-in, cut at 256 characters. Null: not recorded.'),
+      lastUsedAt: time.describe('When the session was used last, exact to a minute.'),
       current: z.boolean().describe('Whether this request uses the session.'),
     }),
   ),
@@ -74,12 +79,14 @@ async function readSelf(
     role: user.role,
     createdAt: user.createdAt,
     lastSignIn: lastSignInOf(user, signIn),
-    sessions: validSessions(tokens, user, runtime.now()).map(({ id, createdAt, expires, address, hash }) => ({
-      id,
-      createdAt,
-      expires,
-      address,
-      current: hash === tokenHash,
+    sessions: validSessions(tokens, user, runtime.now()).map((token) => ({
+      id: token.id,
+      createdAt: token.createdAt,
+      expires: token.expires,
+      address: token.address,
+      userAgent: token.userAgent,
+      lastUsedAt: token.lastUsedAt,
+      current: token.hash === tokenHash,
     })),
   };
 }

@@ -1,9 +1,10 @@
 // Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
 import { networkOf, subnetOf } from '../lib/address.ts';
 import type { Caller, Credentials, Identify, Identity } from '../lib/caller.ts';
-import { ServiceError, invalidField } from '../lib/errors.ts';
+import { ServiceError, invalidField, isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
+import { truncate } from '../lib/text.ts';
 import type { AuditEntry } from '../store/audit-entry.ts';
 import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
@@ -23,6 +24,11 @@ import {
 import { type User, addUser, findUser, hasAdministrator } from './user.ts';
 
 const sweepEveryMs = 600_000;
+
+/** How exactly the last use of a token is recorded. */
+const useEveryMs = 60_000;
+
+const maxUserAgentLength = 256;
 
 /**
  * A password hash occupies a thread and 16 MiB for a noticeable time. Node has four such threads: one stays free,
@@ -51,6 +57,7 @@ type PasswordAttempt = {
 type SignInRequest = PasswordAttempt & {
   readonly minutes: number;
   readonly binding: Binding;
+  readonly userAgent: string | undefined;
   /** The entry of the audit trail for a sign-in that succeeds. */
   readonly entryOf: (user: User) => AuditEntry;
 };
@@ -62,6 +69,9 @@ export class TokenService {
   readonly #maxTokensPerUser: number;
   readonly #passwords: Passwords;
   readonly #hashing = new FairLimiter(hashingLimits);
+  readonly #tasks: Tasks;
+  /** The hashes of the tokens whose last use is being recorded. */
+  readonly #recording = new Set<string>();
 
   constructor({
     store,
@@ -73,6 +83,7 @@ export class TokenService {
   }: TokenServiceOptions) {
     this.#store = store;
     this.#runtime = runtime;
+    this.#tasks = tasks;
     this.#signInLimit = signInLimit;
     this.#maxTokensPerUser = maxTokensPerUser;
     this.#passwords = passwords;
@@ -88,7 +99,9 @@ export class TokenService {
     const token = await this.#findToken(tokenHash);
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
-    return { caller: this.#callerOf(token, this.#store), tokenHash, formToken: presented.formToken };
+    const caller = this.#callerOf(token, this.#store);
+    if (token) this.#recordUse(token);
+    return { caller, tokenHash, formToken: presented.formToken };
   };
 
   /** The binding of a token never changes, so it is not checked again for the same request. */
@@ -104,19 +117,22 @@ export class TokenService {
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
     const { username, minutes, binding, address, entryOf } = request;
+    const userAgent =
+      request.userAgent === undefined ? null : truncate(request.userAgent, maxUserAgentLength);
     const user = await this.#checkPassword(request);
     // Any process may have changed the password during the hash.
     await this.#store.refresh();
     const current = findUser(this.#store, username);
     if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
-    return this.#issue(current, { minutes, binding, address }, entryOf(current));
+    return this.#issue(current, { minutes, binding, address, userAgent }, entryOf(current));
   }
 
   /** Signs a user in without a password, for the program that has started the server. */
   async issueToken(username: string, minutes: number, entryOf: (user: User) => AuditEntry): Promise<string> {
     const user = findUser(this.#store, username);
     if (!user) throw new Error(`There is no user ${username}.`);
-    const { token } = await this.#issue(user, { minutes, binding: null, address: null }, entryOf(user));
+    const unknown = { binding: null, address: null, userAgent: null };
+    const { token } = await this.#issue(user, { minutes, ...unknown }, entryOf(user));
     return token;
   }
 
@@ -187,7 +203,7 @@ export class TokenService {
 
   async #issue(
     { username, credentialId }: User,
-    { minutes, binding, address }: { minutes: number } & Pick<Token, 'binding' | 'address'>,
+    { minutes, ...origin }: { minutes: number } & Pick<Token, 'binding' | 'address' | 'userAgent'>,
     entry: AuditEntry,
   ): Promise<{ token: string; expires: number }> {
     const token = this.#runtime.newSecret(32).toString('base64url');
@@ -200,11 +216,27 @@ export class TokenService {
       credentialId,
       createdAt,
       expires,
-      binding,
-      address,
+      lastUsedAt: createdAt,
+      ...origin,
     };
     await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entry);
     return { token, expires };
+  }
+
+  /** The request does not wait for it, and succeeds without it. */
+  #recordUse({ hash, lastUsedAt }: Token): void {
+    const at = this.#runtime.now();
+    if (at - lastUsedAt < useEveryMs || this.#recording.has(hash)) return;
+    this.#recording.add(hash);
+    this.#tasks.start('last use of a token', async () => {
+      try {
+        await this.#store.tokens.use(hash, at);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      } finally {
+        this.#recording.delete(hash);
+      }
+    });
   }
 
   async #findToken(hash: string): Promise<Token | undefined> {

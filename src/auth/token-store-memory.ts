@@ -27,6 +27,11 @@ export class MemoryTokens {
     find: (hash) => runNow(() => this.find(hash)),
     findNow: (hash) => runNow(() => this.find(hash)),
     issue: (token, max, entry) => runNow(() => this.#issue(token, max, entry)),
+    use: (hash, lastUsedAt) =>
+      runNow(() => {
+        const token = this.find(hash);
+        if (token) this.#tokens.set(hash, freeze({ ...token, lastUsedAt }));
+      }),
     list: (username) => runNow(() => this.#list(username)),
     end: (hash, entry) =>
       runNow(() => {

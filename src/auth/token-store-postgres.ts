@@ -24,10 +24,12 @@ export type TokenRow = {
   readonly expires: number;
   readonly binding: Token['binding'];
   readonly address: string | null;
+  readonly user_agent: string | null;
+  readonly last_used_at: number;
 };
 
 export const selectTokens =
-  'select hash, id, username, credential_id, created_at, expires, binding, address from tokens';
+  'select hash, id, username, credential_id, created_at, expires, binding, address, user_agent, last_used_at from tokens';
 
 export function toToken(row: TokenRow): Token {
   return freeze({
@@ -39,6 +41,8 @@ export function toToken(row: TokenRow): Token {
     expires: row.expires,
     binding: row.binding,
     address: row.address,
+    userAgent: row.user_agent,
+    lastUsedAt: row.last_used_at,
   });
 }
 
@@ -78,8 +82,8 @@ export class PostgresTokens implements TokenStore {
   async issue(token: Token, max: number, entry: AuditEntry): Promise<void> {
     const ended = await this.#database.write<{ hash: string }>(
       `with issued as (
-         insert into tokens (hash, username, credential_id, created_at, expires, binding, id, address)
-         values ($1, $2, $3, $4, $5, $6, $8, $9)),
+         insert into tokens (hash, username, credential_id, created_at, expires, binding, id, address, user_agent, last_used_at)
+         values ($1, $2, $3, $4, $5, $6, $8, $9, $11, $12)),
        audited as (${insertEntries('$10')}),
        recorded as (
          insert into sign_ins as s (username, at) values (lower($2), $4)
@@ -99,9 +103,17 @@ export class PostgresTokens implements TokenStore {
         token.id,
         token.address,
         JSON.stringify([entry]),
+        token.userAgent,
+        token.lastUsedAt,
       ],
     );
     for (const { hash } of ended) this.#forget(hash);
+  }
+
+  async use(hash: string, at: number): Promise<void> {
+    await this.#database.write('update tokens set last_used_at = $2 where hash = $1', [hash, at]);
+    const cached = this.#cache.get(hash);
+    if (cached) this.#cache.set(hash, { ...cached, token: freeze({ ...cached.token, lastUsedAt: at }) });
   }
 
   async list(username: string): Promise<readonly Token[]> {

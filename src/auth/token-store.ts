@@ -15,6 +15,8 @@ export type TokenStore = {
    * time and its entry in the audit trail.
    */
   issue: (token: Token, max: number, entry: AuditEntry) => Promise<void>;
+  /** Records the last use of a token, if there is such a token. */
+  use: (hash: string, at: number) => Promise<void>;
   /** The tokens of a user, ignoring case, newest first. */
   list: (username: string) => Promise<readonly Token[]>;
   /** Records the entry only if there is such a token. */

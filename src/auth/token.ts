@@ -14,6 +14,10 @@ export type Token = {
   readonly binding: Binding;
   /** Where the user has signed in. Null: not recorded. */
   readonly address: string | null;
+  /** The program that the user has signed in with. Null: not recorded. */
+  readonly userAgent: string | null;
+  /** Exact to a minute. */
+  readonly lastUsedAt: number;
 };
 
 export const expirationMinutes = { default: 120, max: 20160 } as const;

@@ -106,6 +106,7 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
         username: values.username,
         password: values.password,
         address: request.address,
+        userAgent: [request.headers['user-agent']].flat()[0],
         minutes: Math.min(values.expiration, expirationMinutes.max),
         binding: bindingOf(bindingFields(values, request), request.address),
         entryOf: ({ username: user, role }) => auditEntry({ user, role, changes: [] }),

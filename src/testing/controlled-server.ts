@@ -290,6 +290,8 @@ export class ControlledServer {
       expires: maxDate,
       binding: null,
       address: null,
+      userAgent: null,
+      lastUsedAt: now(),
     });
   }
 

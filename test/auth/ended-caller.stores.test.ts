@@ -54,6 +54,8 @@ beforeEach(async () => {
       expires: createdAt + lifetimeMs,
       binding: null,
       address: null,
+      userAgent: null,
+      lastUsedAt: createdAt,
     },
     100,
     auditEntry(),

@@ -20,7 +20,7 @@ afterEach(async () => {
   await other.close();
 });
 
-type Session = { id: string; createdAt: number; expires: number; address: string | null; current: boolean };
+type Session = { id: string; createdAt: number; lastUsedAt: number; current: boolean };
 type Self = {
   username: string;
   role: string;
@@ -57,6 +57,8 @@ describe('the own account', () => {
         createdAt: at + 1000,
         expires: at + 1000 + 7_200_000,
         address: '127.0.0.1',
+        userAgent: 'lightMyRequest',
+        lastUsedAt: at + 1000,
         current: false,
       },
       {
@@ -64,11 +66,29 @@ describe('the own account', () => {
         createdAt: at,
         expires: at + 7_200_000,
         address: '127.0.0.1',
+        userAgent: 'lightMyRequest',
+        lastUsedAt: at,
         current: true,
       },
     ]);
     expect((await read(second)).sessions.map(({ current }) => current).slice(0, 2)).toEqual([true, false]);
     expect(JSON.stringify(sessions)).not.toContain(first);
+  });
+
+  it('says when each session was used last, exact to a minute', async () => {
+    const [used, unused] = [await signIn(), await signIn()];
+    const at = server.runtime.now();
+    const lastUses = async () => {
+      const { sessions } = await read(used);
+      return sessions.slice(0, 2).map(({ lastUsedAt }) => lastUsedAt - at);
+    };
+    await server.runtime.advance(59_000);
+    expect((await lastUses()).toSorted()).toEqual([0, 0]);
+    await server.runtime.advance(11_000);
+    await expect.poll(lastUses).toContain(70_000);
+    expect(await lastUses()).toContain(0);
+    expect(await statusOf(unused)).toBe(200);
+    await expect.poll(lastUses).toEqual([70_000, 70_000]);
   });
 
   it('leaves out sessions that have expired', async () => {

@@ -227,7 +227,15 @@ describe('the number of tokens of a user', () => {
   it('counts valid tokens only', async () => {
     const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
     const { signIn, statusOf } = tokensOf(() => own);
-    const token = { id: 'session', username: 'member', credentialId: 'member', binding: null, address: null };
+    const token = {
+      id: 'session',
+      username: 'member',
+      credentialId: 'member',
+      binding: null,
+      address: null,
+      userAgent: null,
+      lastUsedAt: 0,
+    };
     const expires = own.runtime.now() + 60_000;
     await own.store.tokens.issue(
       { ...token, hash: hashToken('old'), createdAt: 1, expires },

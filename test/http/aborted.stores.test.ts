@@ -62,6 +62,8 @@ it.each<[string, Buffer]>([
       expires: server.runtime.now() + 60_000,
       binding: { to: 'address', value: '198.51.100.1' },
       address: null,
+      userAgent: null,
+      lastUsedAt: server.runtime.now(),
     },
     100,
     auditEntry(),

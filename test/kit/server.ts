@@ -116,6 +116,8 @@ export async function startServer({
       expires,
       binding: null,
       address: null,
+      userAgent: null,
+      lastUsedAt: createdAt,
     };
     await store.tokens.issue(issued, config.maxTokensPerUser, auditEntry());
   }

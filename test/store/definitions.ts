@@ -71,6 +71,8 @@ export const token = (hash: string, createdAt = 0, traits: Partial<Token> = {}):
   expires: createdAt + 1000,
   binding: null,
   address: null,
+  userAgent: null,
+  lastUsedAt: createdAt,
   ...traits,
 });
 

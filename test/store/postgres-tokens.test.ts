@@ -14,6 +14,8 @@ const row = {
   expires: 1000,
   binding: null,
   address: null,
+  user_agent: null,
+  last_used_at: 0,
 };
 
 let now: number;

@@ -28,6 +28,19 @@ describe.each(backends)('the token store of the %s store', (_name, open) => {
     }
   });
 
+  it('records the program of a sign-in and the last use', async () => {
+    const store = await open();
+    const issued = token('h', 5, { userAgent: 'Program/1 (é)' });
+    await store.tokens.issue(issued, 9, auditEntry());
+    expect(await store.tokens.find('h')).toEqual(issued);
+    await store.tokens.use('h', 70);
+    await store.tokens.use('none', 70);
+    for (const { tokens } of [store, await openElsewhere(store)]) {
+      expect(await tokens.find('h')).toEqual({ ...issued, lastUsedAt: 70 });
+      expect(await tokens.list('ann')).toEqual([{ ...issued, lastUsedAt: 70 }]);
+    }
+  });
+
   it('finds a token that was looked up before it was issued', async () => {
     const { tokens } = await open();
     expect(await tokens.find('h')).toBeUndefined();

@@ -19,6 +19,8 @@ type OwnSession = {
   readonly createdAt: number;
   readonly expires: number;
   readonly address: string | null;
+  readonly userAgent: string | null;
+  readonly lastUsedAt: number;
   readonly current: boolean;
 };
 
@@ -35,13 +37,14 @@ export function accountView(account: Account, page: PageContext<unknown>): Html 
       <h2 id="sessions">Your sessions</h2>
       ${renderTable(
         'Sessions',
-        ['Session', 'From', 'Ends', 'Actions'],
+        ['Session', 'From', 'Signed in', 'Last use', 'Ends', 'Actions'],
         sessions.map((session) => rowOf(session, page)),
       )}
     </section>`;
 }
 
-function rowOf({ id, createdAt, expires, address, current }: OwnSession, page: PageContext<unknown>): Row {
+function rowOf(session: OwnSession, page: PageContext<unknown>): Row {
+  const { id, createdAt, expires, address, userAgent, lastUsedAt, current } = session;
   const { here, formToken } = page;
   const end = actionButton({
     action: here('endSession'),
@@ -52,9 +55,37 @@ function rowOf({ id, createdAt, expires, address, current }: OwnSession, page: P
     isDestructive: true,
   });
   return [
-    html`Signed in ${renderAgo(createdAt, page.now)}`,
-    address ?? html`<span class="none">unknown</span>`,
+    userAgent === null ? unknown : html`<span title="${userAgent}">${programOf(userAgent)}</span>`,
+    address ?? unknown,
+    renderAgo(createdAt, page.now),
+    current ? 'now' : renderAgo(lastUsedAt, page.now),
     renderTime(expires),
     current ? html`<span class="chip">this session</span>` : formToken !== '' ? end : html`–`,
   ];
+}
+
+const unknown = html`<span class="none">unknown</span>`;
+
+/** The first that a User-Agent contains counts: most browsers also name those that they are compatible with. */
+const browsers: readonly (readonly [part: RegExp, name: string])[] = [
+  [/\bEdgA?\//, 'Edge'],
+  [/\bOPR\//, 'Opera'],
+  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
+  [/\b(?:Chrome|CriOS)\//, 'Chrome'],
+  [/\bSafari\//, 'Safari'],
+];
+const systems: readonly (readonly [part: RegExp, name: string])[] = [
+  [/\bAndroid\b/, 'Android'],
+  [/\b(?:iPhone|iPad)\b/, 'iOS'],
+  [/\bWindows\b/, 'Windows'],
+  [/\bMacintosh\b/, 'macOS'],
+  [/\bLinux\b/, 'Linux'],
+];
+
+/** Such as `Firefox on Windows`; of another program its name, such as `curl`. */
+export function programOf(userAgent: string): string {
+  const find = (known: typeof browsers) => known.find(([part]) => part.test(userAgent))?.[1];
+  const [browser, system] = [find(browsers), find(systems)];
+  if (browser === undefined) return userAgent.split(/[/\s(]/, 1)[0] || 'unknown';
+  return system === undefined ? browser : `${browser} on ${system}`;
 }

@@ -48,7 +48,9 @@ create table tokens (
   created_at bigint not null,
   expires bigint not null,
   binding json,
-  address text
+  address text,
+  user_agent text,
+  last_used_at bigint not null
 );
 create index tokens_of_user on tokens (lower(username), created_at);
 create index tokens_expiry on tokens (expires);

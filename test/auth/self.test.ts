@@ -1,4 +1,5 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
+import { programOf } from '../../src/auth/pages/account.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
@@ -202,4 +203,20 @@ describe('endSessions', () => {
       ['username: there is no user named nobody.'],
     ]);
   });
+});
+
+it.each([
+  ['Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0', 'Firefox on Windows'],
+  [
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0',
+    'Edge on Linux',
+  ],
+  [
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1 Version/18.0 Safari/604.1',
+    'Safari on iOS',
+  ],
+  ['curl/8.5.0', 'curl'],
+  ['', 'unknown'],
+])('the program %s is shown as %s', (userAgent, name) => {
+  expect(programOf(userAgent)).toBe(name);
 });

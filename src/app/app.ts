@@ -85,7 +85,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     assets: () => assets.hrefs(urls.linkBase),
     navigation: navigation(store),
     readOnly: () => readOnlyState(store),
-    controlPath: config.testControl ? '/control' : undefined,
+    isControlled: config.testControl,
     isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
   });

@@ -71,9 +71,9 @@ function countersOf(username: string, address: string): { key: string; max: numb
   const subnet = subnetOf(address);
   const network = networkOf(address);
   return [
-    { key: `${name} ${subnet}`, max: maxPerUserAndSubnet },
-    { key: `${name} ${network}`, max: maxPerUserAndNetwork },
-    { key: subnet, max: maxPerSubnet },
-    { key: network, max: maxPerNetwork },
+    { key: `user ${name} ${subnet}`, max: maxPerUserAndSubnet },
+    { key: `user-network ${name} ${network}`, max: maxPerUserAndNetwork },
+    { key: `subnet ${subnet}`, max: maxPerSubnet },
+    { key: `network ${network}`, max: maxPerNetwork },
   ];
 }

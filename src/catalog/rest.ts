@@ -72,7 +72,10 @@ export function catalogResource(options: CatalogOptions): Resource {
     access: 'member',
     answer: folderAnswer,
     read: ({ subject, caller }) =>
-      listingJson(options, subject.folderName, caller, () => ({ ...subject, folders: [] })),
+      listingJson(options, subject.folderName, caller, () => ({
+        ...(findFolder(options.store, subject.folderName) ?? subject),
+        folders: [],
+      })),
     view: views.folder,
     operations: { deleteFolder: deleteFolderOperation() },
     items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],

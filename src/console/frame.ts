@@ -37,7 +37,7 @@ type FrameOptions = {
   readonly navigation: readonly NavigationEntry[];
   readonly readOnly: () => ReadOnlyState | undefined;
   /** Test control is on: a permanent notice leads to it. */
-  readonly controlPath: string | undefined;
+  readonly isControlled: boolean;
   /** Some resources and operations are closed then. */
   readonly isJobRunning: () => boolean;
   readonly now: () => number;
@@ -78,7 +78,7 @@ export class Frame {
       ...this.bareLayout(title),
       navigation: this.#navigation(identity?.caller, path),
       crumbs,
-      controlHref: identity && this.#options.controlPath,
+      controlHref: identity && this.#options.isControlled ? `${urls.linkBase}/control` : undefined,
       banner: this.#banner(identity, here),
       session: {
         caller: identity?.caller,

@@ -95,7 +95,8 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Html {
                 ? html`<button type="button" class="quiet menu" popovertarget="navigation">Menu</button>`
                 : brandView(layout)
             }
-            ${crumbs.length > 1 && crumbsView(crumbs)} ${session && sessionLine(session)}
+            ${crumbs.length > 1 && crumbsView(crumbs)}
+            ${layout.navigation.length > 0 && searchView(layout)} ${session && sessionLine(session)}
           </div>
           <p id="connection" role="status" hidden></p>
           ${
@@ -129,6 +130,12 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Html {
         }
       </body>
     </html> `;
+}
+
+function searchView({ homeHref }: Layout): Html {
+  return html`<form class="everywhere" role="search" method="get" action="${homeHref}" aria-label="Everywhere">
+    <input id="everywhere" name="q" type="search" maxlength="256" aria-label="Search everywhere" placeholder="Search (/)" />
+  </form>`;
 }
 
 function brandView({ name, homeHref, assets }: Layout): Html {

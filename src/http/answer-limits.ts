@@ -9,6 +9,7 @@ import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
+import { onAnswered } from './answered.ts';
 import { clientAddress } from './client-address.ts';
 import { largeAnswers, maxUnanswered } from './limits.ts';
 
@@ -30,7 +31,7 @@ export class AnswersInMemory {
     if (bytes.length <= largeAnswers.minBytes) return;
     const held = this.#held.get(bytes) ?? this.#add(bytes, networkOf(clientAddress(reply.request)));
     held.answers += 1;
-    reply.raw.once('close', () => {
+    onAnswered(reply, () => {
       held.answers -= 1;
       if (held.answers === 0) this.#held.delete(bytes);
     });
@@ -67,6 +68,8 @@ export function limitAnswersInMemory(app: FastifyInstance): void {
       app.answersInMemory.hold(reply, bytes);
       done(null, bytes);
     } catch (error) {
+      // The error is not compressed.
+      void reply.removeHeader('content-encoding');
       done(error as ServiceError);
     }
   });

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import { onAnswered } from './answered.ts';
 import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
 import { AnonymousArrivals, ByteBudget, tooManyBodies } from './network-limits.ts';
@@ -72,7 +73,7 @@ export class BodyLimits {
     });
     if (!isSignedIn) this.#arrivals.add(body, network);
     // The memory of the form is in use until the answer: an operation may wait, for example to check a password.
-    reply.raw.once('close', () => {
+    onAnswered(reply, () => {
       body.destroy();
       budget.give(network, bytes);
     });

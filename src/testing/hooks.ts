@@ -2,6 +2,7 @@
 // request.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
+import { onAnswered } from '../http/answered.ts';
 import { sendJson } from '../http/json.ts';
 import { routeTemplate } from '../http/request-log.ts';
 import { ServiceError } from '../lib/errors.ts';
@@ -129,7 +130,7 @@ function recordExchange(
     response: noMessage,
   });
   const show = (bytes: Buffer) => mask.body(decompress(bytes).subarray(0, maxKeptBodyBytes).toString());
-  reply.raw.once('close', () => {
+  onAnswered(reply, () => {
     const isSoap = route === catalogPath && request.method === 'POST';
     entry.request = { ...entry.request, body: show(sent.bytes()) };
     if (isSoap) entry.soapOperation = soapOperationOf(sent.bytes()) ?? null;

@@ -20,8 +20,12 @@ const secretEnds = [
   .flatMap((end) => [end, `${end}s`])
   .concat('headers');
 
+/** Many values may have the same name, so a longer one would take long to look at. It counts as secret. */
+const maxNameLength = 256;
+
 /** The name may have brackets, such as `password[]`. */
 function isSecret(name: string): boolean {
+  if (name.length > maxNameLength) return true;
   const words = name
     .trim()
     .toLowerCase()

@@ -104,6 +104,27 @@ it('shows the last changes: all of them to an administrator, the own ones to a p
   expect(await see('member')).not.toContain('id="changes"');
 });
 
+it('finds pages, services, webhooks, users and jobs that the caller may see', async () => {
+  await server.register({ name: 'Road works', hookUrl: 'https://billing.example.com/' });
+  const find = async (query: string, role: Role = 'administrator') => {
+    const cookie = `steward_session=${server.token(role)}`;
+    const { body } = await server.get(`/admin?q=${encodeURIComponent(query)}`, {
+      accept: 'text/html',
+      cookie,
+    });
+    const main = body.split('<main')[1]?.split('</main>')[0] ?? '';
+    return [...main.matchAll(/<h2>([^<]*)<\/h2>|<bdi>([^<]*)<\/bdi>/g)].map(
+      ([, title, name]) => title ?? name,
+    );
+  };
+  expect(await find('road')).toEqual(['Services', 'Maps/Roads.MapServer', 'Webhooks', 'Road works']);
+  expect(await find('road', 'member')).toEqual(['Services', 'Maps/Roads.MapServer']);
+  expect(await find('BILLING')).toEqual(['Webhooks', 'Road works']);
+  expect(await find('audit')).toEqual(['Pages', 'Audit']);
+  expect(await find('publisher')).toEqual(['Users', 'publisher']);
+  expect(await find('<nothing>')).toEqual([]);
+});
+
 describe('jobs', () => {
   it('shows the running job, then its outcome, with a link', async () => {
     const available = await server.get('/admin/system/upgrades/available', server.administrator);

@@ -39,6 +39,14 @@ beforeEach(async () => {
   app.get('/own/:size', (request) =>
     Buffer.alloc(Number((request.params as { size: string }).size) * mebibyte),
   );
+  app.get('/late/:size', async (request) => {
+    started += 1;
+    await held;
+    return Buffer.alloc(Number((request.params as { size: string }).size) * mebibyte);
+  });
+  app.get('/compressed', (_request, reply) =>
+    reply.header('content-encoding', 'gzip').send(Buffer.alloc(10 * mebibyte)),
+  );
   const bytes = Buffer.alloc(60 * mebibyte);
   const shared = new SharedAnswers();
   app.get('/shared', (_request, reply) => shared.send(reply, [Buffer.from('<'), bytes], undefined));
@@ -115,6 +123,29 @@ describe('large answers that are not read', () => {
     expect((await stall('/own/10', '203.0.113.1')).status).toBe(503);
     first.socket.destroy();
     await expect.poll(async () => (await stall('/own/60')).status).toBe(200);
+  });
+
+  it.each([
+    ['several answers', async () => (await open()).write(get('/own/6').repeat(9)), 0],
+    ['an answer that comes later', async () => (await open()).write(get('/late/60')), 1],
+  ])('are released when a connection with %s is reset', async (_what, ask, isLate) => {
+    await ask();
+    await expect.poll(() => started).toBeGreaterThanOrEqual(isLate);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    for (const socket of sockets.splice(0)) socket.resetAndDestroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    release();
+    await expect.poll(async () => (await stall('/own/60')).status).toBe(200);
+  });
+
+  it('are refused without an encoding', async () => {
+    await stall('/own/60');
+    const refused = await fetch(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/compressed`, {
+      headers: { 'x-forwarded-for': '192.0.2.1' },
+    });
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('content-encoding')).toBeNull();
+    expect(await refused.json()).toEqual({ message: 'The server is sending too many large answers.' });
   });
 
   it('count once if they share their bytes', async () => {

@@ -75,6 +75,7 @@ export function merge(into: Changes, later: Changes): void {
   }
   for (const [cell, value] of later.cells) into.cells.set(cell, value);
   for (const write of later.writes) into.writes.push(write);
+  for (const [id, claimed] of later.completed) into.completed.set(id, claimed);
   for (const webhookId of later.emptied) into.emptied.add(webhookId);
   for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
   for (const [username, kept] of later.endedUsers) into.endedUsers.set(username, kept);

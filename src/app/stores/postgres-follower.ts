@@ -80,10 +80,8 @@ export class Follower {
   async #poll(): Promise<void> {
     const { database, copy, replica, peers, deliveries, onPoll } = this.#options;
     await database.probe(async (client) => {
-      const server = replica.server;
       const [, havePeersChanged] = await Promise.all([replica.follow(client), peers.poll(client)]);
       onPoll();
-      if (replica.server !== server) deliveries.forgetServer();
       deliveries.noteChanges();
       if (havePeersChanged) copy.notify();
     });

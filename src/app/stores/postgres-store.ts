@@ -128,6 +128,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       copy.notify();
       tasks.start('store secrets', encrypt);
     },
+    onOtherServer: () => deliveries.forgetServer(),
   });
   const peers = new Peers({ database, self, leaseMs, holdings: claimsOfProcesses });
   const audit = new PostgresAudit(database);

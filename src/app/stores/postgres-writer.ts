@@ -223,9 +223,11 @@ export class Writer {
   }
 }
 
-/** A delivery that the update completes although this update, or one before it in the batch, has deleted its webhook. */
+/** A delivery that the update completes although an update before it in the batch has completed it or deleted its webhook. */
 function findLostClaim(own: Changes, before: Changes): string | undefined {
-  const lost = [...own.completed.values()].find(({ webhookId }) => before.emptied.has(webhookId));
+  const lost = [...own.completed.values()].find(
+    ({ id, webhookId }) => before.completed.has(id) || before.emptied.has(webhookId),
+  );
   return own.lostClaim ?? lost?.id;
 }
 

@@ -171,6 +171,21 @@ function keepLive() {
 
 keepLive();
 
+/** `/` and Ctrl-K lead to the search. */
+function offerSearchKeys(input) {
+  document.addEventListener('keydown', (event) => {
+    const isTyping = event.target.closest('input, textarea, select');
+    const isAsked =
+      (event.key === '/' && !isTyping) || (event.key === 'k' && (event.ctrlKey || event.metaKey));
+    if (!isAsked) return;
+    event.preventDefault();
+    input.focus();
+    input.select();
+  });
+}
+
+for (const input of document.querySelectorAll('#everywhere')) offerSearchKeys(input);
+
 /** Browsers ask the reader only after a click. */
 function offerNotification(place) {
   if (!('Notification' in window) || Notification.permission !== 'default') return;

@@ -23,7 +23,9 @@ import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks, webhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
+import { navigation } from './frame.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
+import { showSearch } from './search.ts';
 
 type HomeOptions = {
   readonly store: ReadableStore;
@@ -55,6 +57,8 @@ type Card = {
 /** The parts with `data-live` update themselves while a script runs. */
 export function showHome(options: HomeOptions): View<unknown> {
   return async (page) => {
+    const query = (page.query.get('q') ?? '').trim().slice(0, 256);
+    if (query !== '') return showSearch({ ...options, navigation: navigation(options.store) }, query, page);
     const isAdministrator = mayCall(page.caller, 'administrator');
     const health = isAdministrator && (await readSystemHealth(options.store, page));
     const cards = health

@@ -19,6 +19,8 @@ type ReplicaOptions = {
   readonly secrets: Secrets;
   /** Called when the copy shows changes of other processes. */
   readonly onChange: () => void;
+  /** Called when another database server answers than before. */
+  readonly onOtherServer: () => void;
 };
 
 type Clock = {
@@ -78,6 +80,7 @@ export class Replica {
     this.#options.copy.apply(changes);
     this.seen = changed[0]?.version ?? clock.version;
     this.server = clock.server;
+    if (isReloaded && isOther) this.#options.onOtherServer();
     this.#options.onChange();
     return true;
   }

@@ -234,11 +234,14 @@ export class DeliveryWorker {
         { failuresOf: [claimed.webhookId] },
       );
     try {
-      return await retryWhileUnavailable(update, runtime, stopping);
+      const recorded = await retryWhileUnavailable(update, runtime, stopping);
+      if (recorded) return recorded;
     } catch (error) {
-      if (error instanceof LostClaim) return undefined;
-      throw error;
+      if (!(error instanceof LostClaim)) throw error;
     }
+    // The claim is lost, or the webhook was deleted. Without this, the queue would still count the delivery as claimed.
+    await this.#discard(claimed, stopping);
+    return undefined;
   }
 
   async #discard(claimed: Delivery, stopping: AbortSignal): Promise<void> {

@@ -178,8 +178,7 @@ export class Claims {
       if (pause > 0) await this.#options.runtime.sleep(pause);
       const claimed = await this.#options.database.use((client) => this.#claim(client, request));
       const { length } = claimed.deliveries;
-      if (length > 0 && length < request.most / 2)
-        this.#pausedUntil = this.#options.runtime.now() + this.#options.pace.claimPauseMs;
+      if (length > 0 && length < request.most / 2) this.#pauseFor(this.#options.pace.claimPauseMs);
       return claimed;
     });
   }
@@ -250,7 +249,11 @@ export class Claims {
   forgetServer(): void {
     this.#firstClaims = new Map();
     this.#groups.expire();
-    this.#pausedUntil = this.#options.runtime.now() + newServerPauseMs;
+    this.#pauseFor(newServerPauseMs);
+  }
+
+  #pauseFor(ms: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#options.runtime.now() + ms);
   }
 
   /** Notes when this process has first seen the retries of processes whose clocks are ahead. */

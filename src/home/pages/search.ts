@@ -1,0 +1,115 @@
+// The search of the console: pages, services, webhooks, users and jobs that contain all words.
+import { listUsers } from '../../auth/user.ts';
+import type { CatalogCache } from '../../catalog/catalog-cache.ts';
+import { pathOfService } from '../../catalog/catalog.ts';
+import { audienceOf } from '../../catalog/listing.ts';
+import { searchListing } from '../../catalog/search.ts';
+import type { NavigationEntry } from '../../console/frame.ts';
+import { mayCall } from '../../lib/caller.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { newestJob } from '../../upgrades/jobs/job-table.ts';
+import { jobTitle } from '../../upgrades/pages/job-parts.ts';
+import { formatReceiver } from '../../webhooks/pages/parts.ts';
+import { listWebhooks } from '../../webhooks/webhook.ts';
+
+type SearchOptions = {
+  readonly store: ReadableStore;
+  readonly catalogCache: CatalogCache;
+  readonly navigation: readonly NavigationEntry[];
+};
+
+type Found = { readonly name: string; readonly path: readonly string[]; readonly hint?: string };
+
+const maxFound = 20;
+const searchedJobs = 100;
+
+export async function showSearch(
+  options: SearchOptions,
+  query: string,
+  page: PageContext<unknown>,
+): Promise<Html> {
+  const groups = await findAll(options, query, page);
+  const shown = groups.filter(({ found }) => found.length > 0);
+  if (shown.length === 0)
+    return html`<p>Nothing contains “${query}”. <a href="${page.href()}">Show the overview</a></p>`;
+  return html`<p class="hint">What contains “${query}”:</p>
+    ${shown.map(
+      ({ title, found }) =>
+        html`<section>
+          <h2>${title}</h2>
+          <ul class="recent">
+            ${found
+              .slice(0, maxFound)
+              .map(
+                ({ name, path, hint }) =>
+                  html`<li><a href="${page.href(...path)}"><bdi>${name}</bdi></a> ${hint !== undefined && html`<span class="hint">${hint}</span>`}</li> `,
+              )}
+          </ul>
+          ${found.length > maxFound && html`<p class="hint">… and ${found.length - maxFound} more.</p>`}
+        </section> `,
+    )}`;
+}
+
+async function findAll(
+  { store, catalogCache, navigation }: SearchOptions,
+  query: string,
+  { caller }: PageContext<unknown>,
+): Promise<{ readonly title: string; readonly found: readonly Found[] }[]> {
+  const words = query.toLowerCase().split(/\s+/);
+  const contains = (text: string) => words.every((word) => text.toLowerCase().includes(word));
+  const matching = (all: readonly Found[]) =>
+    all.filter(({ name, hint = '' }) => contains(`${name} ${hint}`));
+  const listing = catalogCache.listing(audienceOf(caller));
+  const { services = [] } = searchListing(listing, query) ?? {};
+  const pages = navigation
+    .filter(({ access }) => mayCall(caller, access))
+    .map(({ name, path, group }): Found => ({ name, path, ...(group !== undefined && { hint: group }) }));
+  const ofAll = [
+    { title: 'Pages', found: matching(pages) },
+    {
+      title: 'Services',
+      found: services.map((service) => {
+        const path = pathOfService(service);
+        return { name: path, path: ['services', ...path.split('/')] };
+      }),
+    },
+  ];
+  if (!mayCall(caller, 'administrator')) return ofAll;
+  const newest = store.read(newestJob);
+  const older = newest ? (await store.jobs.page(newest.number, 0, searchedJobs)).jobs : [];
+  return [
+    ...ofAll,
+    {
+      title: 'Webhooks',
+      found: matching(
+        listWebhooks(store).map((webhook) => ({
+          name: webhook.name,
+          path: ['services', 'webhooks', webhook.id],
+          hint: formatReceiver(webhook),
+        })),
+      ),
+    },
+    {
+      title: 'Users',
+      found: matching(
+        listUsers(store).map(({ username, role }) => ({
+          name: username,
+          path: ['security', 'users'],
+          hint: role,
+        })),
+      ),
+    },
+    {
+      title: 'Jobs',
+      found: matching(
+        [...(newest ? [newest] : []), ...older].map((job) => ({
+          name: jobTitle(job),
+          path: ['system', 'jobs', job.id],
+          hint: job.state,
+        })),
+      ),
+    },
+  ];
+}

@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByRole('link', { name: 'Roads', exact: true }).click();
     await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/admin/services/Maps/Roads.MapServer');
-    await page.getByRole('link', { name: 'Show it in the answer of the SOAP service' }).click();
+    await page.getByRole('link', { name: 'Show it in the response of the SOAP service' }).click();
     expect(await page.locator('mark').textContent()).toBe('<Name>Maps/Roads</Name>');
     await page.goto('/admin/services');
     await page.getByRole('link', { name: 'the SOAP service' }).click();

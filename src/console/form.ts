@@ -5,7 +5,7 @@ import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
 import { type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
 import type { Operation } from '../rest/resource.ts';
-import { capitalise, labelOf } from './labels.ts';
+import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
@@ -78,8 +78,9 @@ function signInFirst({ session }: Layout): Html {
   </p>`;
 }
 
-export function renderProblems({ message, details }: ProblemList): Html {
-  return html`<div role="alert" class="problems">
+/** The page of a refused form begins with its problems, also for readers who do not see them. */
+export function renderProblems({ message, details }: ProblemList, { takesFocus = true } = {}): Html {
+  return html`<div role="alert" class="problems" tabindex="-1" ${takesFocus && 'autofocus'}>
     <p><strong>${message}</strong></p>
     ${
       details.length > 0 &&
@@ -155,7 +156,7 @@ function boxesView(
 }
 
 function problemView(name: string, problems: readonly string[]): Html {
-  return html`<p class="problem" id="${name}-problem">${problems.map(capitalise).join(' ')}</p>`;
+  return html`<p class="problem" id="${name}-problem">${problems.map(capitaliseWord).join(' ')}</p>`;
 }
 
 function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {

@@ -169,7 +169,7 @@ export function signInPage(layout: Layout, view: SignInView): Html {
   return renderPage(
     layout,
     html`<p class="lead">${view.lead}</p>
-      ${view.error && renderProblems(view.error)}
+      ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
         <input type="hidden" name="next" value="${view.entered.next}" />
@@ -204,7 +204,7 @@ export function signInPage(layout: Layout, view: SignInView): Html {
 /** `links` lead on from the page. */
 export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Html {
   return renderPage(
-    layout,
+    { ...layout, isError: true },
     html`${renderProblems(error)}
       <ul class="plain">
         ${links.map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}

@@ -78,7 +78,7 @@ export async function upgradeWizard(
   return html`<section aria-labelledby="upgrade">
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) })}
+    ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) }, { takesFocus: false })}
     ${version && isPlanned && planView(version, prepared, entered, { store, uploads, mayStart, page })}
     ${
       version &&

@@ -120,7 +120,7 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
     <label for="${name}"
-      >${labelOf(name, field)} <code>${name}</code>${isRequired && html` <span class="required">required</span>`}</label
+      >${labelOf(name, field)}${isRequired && html` <span class="required">required</span>`}</label
     >
     ${controlView(field, marks, entered, unchanged)}
     ${
@@ -146,7 +146,7 @@ function boxesView(
   const isWrong = problems.length > 0;
   return html`<fieldset class="field boxes" ${isWrong && html`aria-describedby="${name}-problem"`}>
     <legend>
-      ${labelOf(name, field)} <code>${name}</code>${field.isRequired && html` <span class="required">required</span>`}
+      ${labelOf(name, field)}${field.isRequired && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
     <label for="${name}">Others, separated by commas</label>

@@ -265,7 +265,7 @@ export class HtmlResponder {
         command: isSignIn
           ? {
               text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
-              answer: entry.operation.answer,
+              operation: entry.operation,
             }
           : undefined,
         error: shown,

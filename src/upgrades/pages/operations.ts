@@ -169,15 +169,15 @@ function planView(
 
 function explainCancelling({ type }: Version, { hops }: Plan): string {
   if (hops)
-    return 'It can be cancelled before the first hop and between two hops. Releases cannot be rolled back.';
+    return 'It can be cancelled before the first step and between two steps. Releases cannot be rolled back.';
   return type === 'release'
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
 }
 
 function hopsView(hops: readonly PlannedHop[]): Html {
-  return html`<p>The job performs these upgrades, its hops, one after the other:</p>
-    <ol class="hops" aria-label="Hops">
+  return html`<p>The job performs these upgrades, its steps, one after the other:</p>
+    <ol class="hops" aria-label="Steps">
       ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
     </ol>`;
 }

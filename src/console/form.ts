@@ -32,8 +32,11 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
   const takesFiles = fields.some(([, { control }]) => control === 'file');
   const isRefused =
     layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
+  const isHidden = (name: string) =>
+    fields.some(([known, { control }]) => known === name && control === 'hidden');
   const carried = Object.keys(view.entered).filter(
-    (name) => name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
+    (name) =>
+      isHidden(name) || name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
   );
   const viewOf = ([name, field]: NamedField) =>
     fieldView(name, field, {
@@ -43,7 +46,8 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       unchanged: view.unchanged?.[name],
     });
   const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
-  const advanced = fields.filter(isAdvanced);
+  const shown = fields.filter(([name]) => !isHidden(name));
+  const advanced = shown.filter(isAdvanced);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
@@ -51,7 +55,7 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
       ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
-      ${fields.filter((one) => !isAdvanced(one)).map(viewOf)}
+      ${shown.filter((one) => !isAdvanced(one)).map(viewOf)}
       ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>

@@ -1,4 +1,6 @@
 // The input of a form: what its page shows at first, after a refusal, and after the session has ended.
+import type { Problem } from '../lib/errors.ts';
+import { truncate } from '../lib/text.ts';
 import { carriedPrefix, metaOf } from '../rest/fields.ts';
 import { type Form, textIn } from '../rest/form.ts';
 import { type RestRequest, maxNextLength } from '../rest/request.ts';
@@ -43,6 +45,26 @@ function linkedTexts(form: Form, { fields }: Operation): Record<string, string> 
     .filter((name) => name === 'next' || name.startsWith(carriedPrefix) || isShown(name))
     .map((name) => [name, textIn(form, name)] as const);
   return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+type NewerValues = { readonly version: string; readonly problems: readonly Problem[] };
+
+const maxPresentLength = 200;
+
+/** What the form of an older version would replace. The reader sees both, and may send the form again. */
+export function newerValues(rest: RestRequest): NewerValues | undefined {
+  const { operation } = rest.entry;
+  if (!operation || !rest.subject) return undefined;
+  const { version, ...present } = operation.present(rest.subject.found);
+  const entered = enteredTexts(rest, operation);
+  if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
+  const problems = Object.entries(present)
+    .filter(([name, text]) => text !== (entered[name] ?? '').replaceAll('\r\n', '\n').trim())
+    .map(([field, text]) => ({
+      field,
+      message: text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`,
+    }));
+  return { version, problems };
 }
 
 export type KeptInput = {

@@ -23,7 +23,7 @@ import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
-import { type KeptInput, enteredTexts, keepInput, presentTexts, shortText } from './input.ts';
+import { type KeptInput, enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
 import { sentenceOf } from './labels.ts';
 import { type Layout, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
@@ -41,7 +41,12 @@ type HtmlResponderOptions = {
 
 type FormState = { readonly error?: PageError; readonly result?: Outcome };
 
-type PageError = FormError & { readonly code: number; readonly retryAfter?: string | undefined };
+type PageError = FormError & {
+  readonly code: number;
+  readonly retryAfter?: string | undefined;
+  /** What sending the form again replaces. */
+  readonly version?: string | undefined;
+};
 
 export class HtmlResponder {
   readonly #options: HtmlResponderOptions;
@@ -112,11 +117,14 @@ export class HtmlResponder {
     { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
   ): FastifyReply | Promise<FastifyReply> {
     if (rest) rest.identity = identity;
+    const newer = rest && status === 409 ? newerValues(rest) : undefined;
+    const shown = [...problems, ...(newer?.problems ?? [])];
     const fields = rest ? fieldsOf(rest.entry) : {};
     const error = {
       ...body.error,
-      ...(problems.length > 0 && { details: problems.map((problem) => sentenceOf(problem, fields)) }),
-      problems,
+      ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
+      problems: shown,
+      version: newer?.version,
       retryAfter: headers['retry-after'],
     };
     if (status === 401 && rest) return this.#sendSignedOut(rest, reply, status, error);
@@ -216,7 +224,7 @@ export class HtmlResponder {
     const layout = { ...this.#layout(rest, formTitle(rest, operation)), isError: error !== undefined };
     const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
     const entered = rest.isPost
-      ? enteredTexts(rest, operation)
+      ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
       : presentTexts(rest.subject?.found, rest.form, operation);
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),

@@ -219,6 +219,51 @@ describe('a form that is sent after the end of its session', () => {
   });
 });
 
+describe('a form of something that was changed meanwhile', () => {
+  const path = '/admin/services/Maps/Roads.MapServer';
+  const versionIn = (body: string) => /name="version" value="(\d+)"/.exec(body)?.[1] ?? '';
+  const description = async () =>
+    (await server.get(path, { cookie })).json<{ description: string }>().description;
+
+  it('is refused with the present values, and may be sent again', async () => {
+    const version = versionIn((await page(`${path}/edit`)).body);
+    expect(version).not.toBe('');
+    await server.runtime.advance(1000);
+    // Without a version the API compares nothing.
+    expect((await server.post(`${path}/edit`, { token, description: 'Theirs' })).statusCode).toBe(200);
+
+    const api = await server.post(`${path}/edit`, { token, description: 'Mine', version });
+    expect([api.statusCode, api.json()]).toEqual([
+      409,
+      {
+        status: 'error',
+        error: {
+          code: 409,
+          message:
+            'The service was changed meanwhile. Nothing was saved: check the values, and send them again.',
+          details: [],
+        },
+      },
+    ]);
+    const refused = await submit(`${path}/edit`, { description: 'Mine', version });
+    expect(refused.statusCode).toBe(409);
+    expect(refused.body).toContain('<li>Description is now: Theirs</li>');
+    expect(refused.body).toContain('>Mine</textarea>');
+    expect(await description()).toBe('Theirs');
+
+    const invalid = await submit(`${path}/edit`, { description: 'Mine', url: 'nonsense', version });
+    expect(versionIn(invalid.body)).toBe(version);
+    const fresh = versionIn(refused.body);
+    expect(fresh).not.toBe(version);
+    expect((await submit(`${path}/edit`, { description: 'Mine', version: fresh })).statusCode).toBe(303);
+    expect(await description()).toBe('Mine');
+  });
+
+  it('has no version in its command', async () => {
+    expect((await page(`${path}/edit`)).body).not.toContain('--data-urlencode version=');
+  });
+});
+
 describe('a refused form keeps its input', () => {
   it('if a field is invalid, and shows the problem beside it', async () => {
     const { statusCode, body } = await submit('/admin/services/createFolder', {

@@ -189,6 +189,7 @@ function controlView(
       return html`<textarea ${marks} rows="4">${entered}</textarea>`;
     case 'password':
       return html`<input ${marks} type="password" autocomplete="new-password" maxlength="${schema.maxLength}" />`;
+    case 'hidden':
     case undefined:
     default:
       return html`<input ${marks} value="${entered}" maxlength="${schema.maxLength}" />`;

@@ -221,6 +221,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       catalogCache,
       limits: { services: config.maxServices, bytes: config.maxCatalogBytes },
       baseUrl: () => urls.catalog,
+      soapPath: urls.catalogPagePath,
       webhooksOf: (service) => ({
         own: listWebhooks(store, pathOfService(service)),
         ofAll: listWebhooks(store).filter((webhook) => webhook.service === null).length,

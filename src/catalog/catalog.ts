@@ -3,6 +3,7 @@ import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
 import { xmlBytes } from '../lib/text.ts';
+import { requireVersion } from '../lib/version.ts';
 import type { Cell, Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -253,10 +254,11 @@ export function editService(
   transaction: Transaction,
   id: ServiceId,
   change: Partial<ServiceTraits>,
-  { at, limits }: { at: number; limits: CatalogLimits },
+  { at, limits, version }: { at: number; limits: CatalogLimits; version?: number | undefined },
 ): void {
   const service = findService(transaction, id);
   if (!service) throw folderOrServiceNotFound();
+  requireVersion('service', service, version);
   const before = transaction.bytes(services);
   transaction.put(services, { ...service, ...change, updatedAt: at });
   if (transaction.bytes(services) > before) requireWithin(transaction, limits);

@@ -2,7 +2,7 @@
 // same rules.
 import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
-import { choice, clearable, httpUrl, text } from '../rest/field-types.ts';
+import { choice, clearable, httpUrl, text, version } from '../rest/field-types.ts';
 import {
   accesses,
   audiences,
@@ -63,6 +63,7 @@ export const editFields = {
   parentType: clearable(fields.parentType),
   url: clearable(fields.url),
   access: fields.access.optional(),
+  version: version(),
 };
 
 /** The folder of a service in the catalog file need not exist yet, so the name must be one that a folder may have. */

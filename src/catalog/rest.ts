@@ -215,14 +215,15 @@ function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<S
       parentType: service.parentType,
       url: service.url ?? '',
       access: service.access,
+      version: String(service.updatedAt),
     }),
     run: async ({ subject, values, caller, update }) => {
       const at = runtime.now();
       requireMaySetAccess(caller, values.access);
-      const { url, ...rest } = values;
+      const { url, version, ...rest } = values;
       const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
       await update((transaction) => {
-        editService(transaction, subject, change, { at, limits });
+        editService(transaction, subject, change, { at, limits, version });
         notify(transaction, 'Updated', subject, at);
       });
       const link = { name: 'Open the service', path: ['services', ...pathOfService(subject).split('/')] };

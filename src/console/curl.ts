@@ -14,7 +14,8 @@ export function postCommand(
 ): string {
   const shown = Object.entries(fields)
     .map(([name, field]) => [name, describeField(field)] as const)
-    .filter(([name, field]) => name !== 'next' && (field.isRequired || (entered[name] ?? '') !== ''));
+    .filter(([name, { control }]) => name !== 'next' && control !== 'hidden')
+    .filter(([name, field]) => field.isRequired || (entered[name] ?? '') !== '');
   const hasFile = shown.some(([, { control }]) => control === 'file');
   const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
   const body = parts.length > 0 ? parts : ["-d ''"];

@@ -5,7 +5,7 @@ import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
 import { type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
 import type { Operation } from '../rest/resource.ts';
-import { capitalise, labelOf } from './labels.ts';
+import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
@@ -32,8 +32,11 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
   const takesFiles = fields.some(([, { control }]) => control === 'file');
   const isRefused =
     layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
+  const isHidden = (name: string) =>
+    fields.some(([known, { control }]) => known === name && control === 'hidden');
   const carried = Object.keys(view.entered).filter(
-    (name) => name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
+    (name) =>
+      isHidden(name) || name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
   );
   const viewOf = ([name, field]: NamedField) =>
     fieldView(name, field, {
@@ -43,7 +46,8 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       unchanged: view.unchanged?.[name],
     });
   const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
-  const advanced = fields.filter(isAdvanced);
+  const shown = fields.filter(([name]) => !isHidden(name));
+  const advanced = shown.filter(isAdvanced);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
@@ -51,7 +55,7 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
       ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
-      ${fields.filter((one) => !isAdvanced(one)).map(viewOf)}
+      ${shown.filter((one) => !isAdvanced(one)).map(viewOf)}
       ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
@@ -78,8 +82,9 @@ function signInFirst({ session }: Layout): Html {
   </p>`;
 }
 
-export function renderProblems({ message, details }: ProblemList): Html {
-  return html`<div role="alert" class="problems">
+/** The page of a refused form begins with its problems, also for readers who do not see them. */
+export function renderProblems({ message, details }: ProblemList, { takesFocus = true } = {}): Html {
+  return html`<div role="alert" class="problems" tabindex="-1" ${takesFocus && 'autofocus'}>
     <p><strong>${message}</strong></p>
     ${
       details.length > 0 &&
@@ -119,7 +124,7 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
     <label for="${name}"
-      >${labelOf(name, field)} <code>${name}</code>${isRequired && html` <span class="required">required</span>`}</label
+      >${labelOf(name, field)}${isRequired && html` <span class="required">required</span>`}</label
     >
     ${controlView(field, marks, entered, unchanged)}
     ${
@@ -145,7 +150,7 @@ function boxesView(
   const isWrong = problems.length > 0;
   return html`<fieldset class="field boxes" ${isWrong && html`aria-describedby="${name}-problem"`}>
     <legend>
-      ${labelOf(name, field)} <code>${name}</code>${field.isRequired && html` <span class="required">required</span>`}
+      ${labelOf(name, field)}${field.isRequired && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
     <label for="${name}">Others, separated by commas</label>
@@ -155,7 +160,7 @@ function boxesView(
 }
 
 function problemView(name: string, problems: readonly string[]): Html {
-  return html`<p class="problem" id="${name}-problem">${problems.map(capitalise).join(' ')}</p>`;
+  return html`<p class="problem" id="${name}-problem">${problems.map(capitaliseWord).join(' ')}</p>`;
 }
 
 function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {
@@ -184,6 +189,7 @@ function controlView(
       return html`<textarea ${marks} rows="4">${entered}</textarea>`;
     case 'password':
       return html`<input ${marks} type="password" autocomplete="new-password" maxlength="${schema.maxLength}" />`;
+    case 'hidden':
     case undefined:
     default:
       return html`<input ${marks} value="${entered}" maxlength="${schema.maxLength}" />`;

@@ -26,6 +26,8 @@ export type AssetHrefs = Readonly<Record<'stylesheet' | 'script' | 'icon' | 'off
 
 export type Layout = {
   readonly title: string;
+  /** The title of the document says so. */
+  readonly isError?: boolean;
   /** Of this installation. */
   readonly name: string;
   readonly assets: AssetHrefs;
@@ -79,7 +81,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Html {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${title} · ${name}</title>
+        <title>${layout.isError && 'Error: '}${title} · ${name}</title>
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
         <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />

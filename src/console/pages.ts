@@ -2,11 +2,14 @@
 import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
+import { describeField } from '../rest/field-description.ts';
+import type { Fields } from '../rest/fields.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { renderJson } from './json.ts';
+import { labelOf } from './labels.ts';
 import { type Layout, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
 
@@ -53,7 +56,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
       { name: 'Pretty JSON', href: asked('pjson') },
       ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
     ],
-    answer,
+    { fields: form?.operation.fields ?? {}, answer },
   );
   // A page without a view of its own is for readers of the API.
   return view
@@ -94,20 +97,39 @@ function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   </li> `;
 }
 
-function commandView(commands: readonly string[], links: readonly PageLink[], answer: AnswerSchema): Html {
+type Described = Pick<Operation, 'fields' | 'answer'>;
+
+function commandView(
+  commands: readonly string[],
+  links: readonly PageLink[],
+  { fields, answer }: Described,
+): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
     ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
+    ${Object.keys(fields).length > 0 && formFields(fields)}
     <details class="answer">
-      <summary>Fields of the answer</summary>
+      <summary>Fields of the response</summary>
       ${renderTable(
-        'Fields of the answer',
+        'Fields of the response',
         ['Field', 'Type', 'Meaning'],
         answerFields(answer).map(({ path, type, description }) => [path, type, description]),
       )}
     </details>
   </section>`;
+}
+
+/** The names that programs send, beside the labels that the form shows. */
+function formFields(fields: Fields): Html {
+  const rows = Object.entries(fields).map(([name, field]) => {
+    const described = describeField(field);
+    return [name, labelOf(name, described), described.isRequired ? 'required' : 'optional'];
+  });
+  return html`<details class="answer" open>
+    <summary>Fields of the form</summary>
+    ${renderTable('Fields of the form', ['Field', 'Label', 'Presence'], rows)}
+  </details>`;
 }
 
 type OperationView = FormView & {
@@ -129,7 +151,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     html`<p class="lead">${operation.description}</p>
       ${result ? resultView(result) : operationForm(layout, operation, view)}
       ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}`,
-    commandView([postCommand(view.address, operation, view.entered)], [], operation.answer),
+    commandView([postCommand(view.address, operation, view.entered)], [], operation),
   );
 }
 
@@ -162,14 +184,14 @@ function secretView(
 
 type SignInView = FormView & {
   readonly lead: string;
-  readonly command: { readonly text: string; readonly answer: AnswerSchema } | undefined;
+  readonly command: { readonly text: string; readonly operation: Described } | undefined;
 };
 
 export function signInPage(layout: Layout, view: SignInView): Html {
   return renderPage(
     layout,
     html`<p class="lead">${view.lead}</p>
-      ${view.error && renderProblems(view.error)}
+      ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
         <input type="hidden" name="next" value="${view.entered.next}" />
@@ -197,14 +219,14 @@ export function signInPage(layout: Layout, view: SignInView): Html {
         </div>
         <p><button>Sign in</button></p>
       </form>`,
-    view.command && commandView([view.command.text], [], view.command.answer),
+    view.command && commandView([view.command.text], [], view.command.operation),
   );
 }
 
 /** `links` lead on from the page. */
 export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Html {
   return renderPage(
-    layout,
+    { ...layout, isError: true },
     html`${renderProblems(error)}
       <ul class="plain">
         ${links.map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}

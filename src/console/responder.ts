@@ -6,15 +6,25 @@ import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import type { Html } from '../lib/html.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { carriedPrefix, metaOf } from '../rest/fields.ts';
-import { type Form, textIn } from '../rest/form.ts';
+import { carriedPrefix, requestedFields } from '../rest/fields.ts';
+import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
-import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../rest/resource.ts';
+import {
+  type NextStep,
+  type Notice,
+  type NoticeLink,
+  type Operation,
+  type Outcome,
+  type Resource,
+  fieldsOf,
+} from '../rest/resource.ts';
 import type { PageAction } from './action.ts';
 import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
+import { type KeptInput, enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
+import { sentenceOf } from './labels.ts';
 import { type Layout, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
@@ -31,7 +41,12 @@ type HtmlResponderOptions = {
 
 type FormState = { readonly error?: PageError; readonly result?: Outcome };
 
-type PageError = FormError & { readonly code: number; readonly retryAfter?: string | undefined };
+type PageError = FormError & {
+  readonly code: number;
+  readonly retryAfter?: string | undefined;
+  /** What sending the form again replaces. */
+  readonly version?: string | undefined;
+};
 
 export class HtmlResponder {
   readonly #options: HtmlResponderOptions;
@@ -102,13 +117,35 @@ export class HtmlResponder {
     { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
   ): FastifyReply | Promise<FastifyReply> {
     if (rest) rest.identity = identity;
-    const error = { ...body.error, problems, retryAfter: headers['retry-after'] };
-    if (status === 401 && rest) return this.#sendSignIn(rest, reply, status, { error });
+    const newer = rest && status === 409 ? newerValues(rest) : undefined;
+    const shown = [...problems, ...(newer?.problems ?? [])];
+    const fields = rest ? fieldsOf(rest.entry) : {};
+    const error = {
+      ...body.error,
+      ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
+      problems: shown,
+      version: newer?.version,
+      retryAfter: headers['retry-after'],
+    };
+    if (status === 401 && rest) return this.#sendSignedOut(rest, reply, status, error);
     // The page shows a refused form again with the entered values, unless the caller may not open it.
     const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
     if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
     const layout = this.#layout(rest, errorTitle(status), identity);
     return this.#send(rest, reply, status, errorPage(layout, error, linksOn(layout)));
+  }
+
+  /** The form of an earlier session is not executed, also if the browser has a new session. */
+  #sendSignedOut(rest: RestRequest, reply: FastifyReply, status: number, error: PageError): FastifyReply {
+    const { operation } = rest.entry;
+    if (!rest.isPost || operation?.form !== 'derived')
+      return this.#sendSignIn(rest, reply, status, { error });
+    const own = this.#path(rest.segments);
+    const input = keepInput(rest, operation, own);
+    const path = input?.path ?? ownPath(shortText(textIn(rest.form, 'next')) ?? '') ?? own;
+    const hasSession = (rest.identity?.formToken ?? '') !== '';
+    if (hasSession && input?.state !== 'too long') return this.#seeOther(reply, path, renewedSession);
+    return this.#sendSignIn(rest, reply, status, { ended: { path, input: input?.state } });
   }
 
   async #sendResource(rest: RestRequest, reply: FastifyReply, json: Json): Promise<FastifyReply> {
@@ -158,7 +195,7 @@ export class HtmlResponder {
       description: resource.description,
       children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
       operations: isStep ? [] : operations,
-      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, onPost.present(subject)) },
+      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, linkedTexts(rest, onPost)) },
       answer: resource.answer,
       json: resource.isFolder ? undefined : json,
       view,
@@ -184,9 +221,11 @@ export class HtmlResponder {
     const { operation, resource } = rest.entry;
     if (!operation || operation.form === 'sign-in')
       return this.#sendSignIn(rest, reply, status, error ? { error } : {});
-    const layout = this.#layout(rest, formTitle(rest, operation));
+    const layout = { ...this.#layout(rest, formTitle(rest, operation)), isError: error !== undefined };
     const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
-    const entered = rest.isPost ? enteredTexts(rest, operation) : presentTexts(rest, operation);
+    const entered = rest.isPost
+      ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
+      : presentTexts(rest.subject?.found, rest.form, operation);
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),
       address: urls.shellUrl(prefix, segments),
@@ -206,30 +245,38 @@ export class HtmlResponder {
     return this.#send(rest, reply, status, page);
   }
 
-  #sendSignIn(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
+  #sendSignIn(
+    rest: RestRequest,
+    reply: FastifyReply,
+    status: number,
+    { error, ended }: { error?: PageError; ended?: EndedForm },
+  ): FastifyReply {
     const { frame, urls, prefix } = this.#options;
-    const { form, isPost, entry } = rest;
+    const { form, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
     const given = shortText(textIn(form, 'next'));
-    const requested = (isPost ? ownPath(given ?? '') : undefined) ?? this.#requestedPath(rest);
-    const entered = { next: isSignIn ? given : requested, username: shortText(textIn(form, 'username')) };
+    const entered = {
+      next: isSignIn ? given : (ended?.path ?? this.#requestedPath(rest)),
+      username: shortText(textIn(form, 'username')),
+    };
     // Opening a page without a session is not an error.
-    const isFirst = state.error?.code === 499 && !isPost;
-    const hasEnded = state.error?.code === 498 && !isPost && textIn(form, 'token') === undefined;
+    const isFirst = error?.code === 499;
+    const hasEnded = ended !== undefined || (error?.code === 498 && textIn(form, 'token') === undefined);
+    const shown = isFirst || hasEnded || !error ? undefined : signInError(error);
     const page = signInPage(
-      { ...frame.bareLayout('Sign in'), notice: readNotice(rest.noticeCookie) },
+      { ...frame.bareLayout('Sign in'), isError: shown !== undefined, notice: readNotice(rest.noticeCookie) },
       {
         action: urls.tokensPath('generateToken'),
         entered,
         suggestions: {},
-        lead: signInLead(isSignIn || isFirst, hasEnded),
+        lead: hasEnded ? endedLead(ended?.input) : 'Sign in to go on.',
         command: isSignIn
           ? {
               text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
-              answer: entry.operation.answer,
+              operation: entry.operation,
             }
           : undefined,
-        error: isFirst || hasEnded || !state.error ? undefined : signInError(state.error),
+        error: shown,
       },
     );
     // The token service checks Origin, which browsers withhold from a page with the policy no-referrer.
@@ -273,17 +320,38 @@ function formTitle({ entry, subject }: RestRequest, { title }: Operation): strin
   return isOfItem && subject ? `${title}: ${entry.resource.titleOf(subject.found)}` : title;
 }
 
-function signInLead(isPlain: boolean, hasEnded: boolean): string {
-  if (isPlain) return 'Sign in to continue.';
-  return hasEnded
-    ? 'Your session has ended. Sign in to continue.'
-    : 'Nothing was changed. Sign in to continue.';
+/** A form that was sent after the end of its session. */
+type EndedForm = { readonly path: string; readonly input: KeptInput['state'] | undefined };
+
+const renewedSession = {
+  text: 'You have signed in again since this form was opened. Nothing was changed: check the input, and send it again.',
+};
+
+function endedLead(input: KeptInput['state'] | undefined): string {
+  switch (input) {
+    case 'kept':
+      return 'Your session has ended. Sign in to go on; your input is kept.';
+    case 'partly':
+      return 'Your session has ended. Sign in to go on; your input is kept, except passwords and files.';
+    case 'too long':
+      return 'Your session has ended. Your input is too long to be kept: go back to copy it before you sign in.';
+    case undefined:
+    default:
+      return 'Your session has ended. Sign in to go on.';
+  }
+}
+
+/** A link to the page may fill in its form. */
+function linkedTexts({ queryText, subject }: RestRequest, operation: Operation): FormView['entered'] {
+  const given = parseUrlencoded(queryText, requestedFields(operation.fields));
+  return presentTexts(subject?.found, given, operation);
 }
 
 function signInError(error: PageError): FormError {
   const { code, retryAfter } = error;
   if (code === 400 && error.problems.length === 0)
     return { ...error, message: 'The user name or the password is wrong.' };
+  if (code === 498) return { ...error, message: 'Your session has ended.', details: [] };
   if (code === 429 && retryAfter !== undefined)
     return { ...error, message: `${error.message} Try again in ${retryAfter} seconds.` };
   return error;
@@ -326,38 +394,4 @@ function fillIn(path: string, names: Readonly<Record<string, string>>): string {
         .replaceAll(`%7B${name}%7D`, encodeURIComponent(value)),
     path,
   );
-}
-
-const maxShownLength = 4096;
-
-/** Anyone may send a long text, and decoding and escaping it takes long. */
-function shortText(text: string | undefined): string | undefined {
-  return text !== undefined && text.length > maxShownLength ? undefined : text;
-}
-
-/** A page cannot put a file back into a form. */
-function enteredTexts(
-  { form, identity }: RestRequest,
-  { fields }: Operation,
-): Record<string, string | undefined> {
-  const shown = Object.keys(form).map((name) => {
-    const text = identity ? textIn(form, name) : shortText(textIn(form, name));
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    const shownAgain = field && metaOf(field).shownAgain;
-    return [name, text !== undefined && shownAgain ? shownAgain(text) : text];
-  });
-  return Object.fromEntries(shown) as Record<string, string | undefined>;
-}
-
-/** A link to a form may fill in its fields, except secrets. */
-function presentTexts(rest: RestRequest, { present, fields }: Operation): Record<string, string | undefined> {
-  const given = ['next', ...Object.keys(fields)].filter((name) => {
-    const field = fields[name];
-    const isSecret = field && metaOf(field).control === 'password';
-    return !isSecret && textIn(rest.form, name) !== undefined;
-  });
-  return {
-    ...present(rest.subject?.found),
-    ...Object.fromEntries(given.map((name) => [name, textIn(rest.form, name)])),
-  };
 }

@@ -1,4 +1,5 @@
-// Every address that clients see: PUBLIC_URL and the configured paths.
+// Every address that clients see: PUBLIC_URL and the configured paths. Links between pages are paths, so that a browser stays at the host
+// whose session it has.
 
 type UrlSettings = {
   readonly publicUrl: string | undefined;
@@ -40,8 +41,8 @@ export class PublicUrls {
     return this.linkBase + this.#settings.catalogPath || '/';
   }
 
-  get catalogPages(): string {
-    return `${this.base}${this.#settings.adminPath}/services`;
+  get servicesPath(): string {
+    return `${this.linkBase}${this.#settings.adminPath}/services`;
   }
 
   get tokenService(): string {

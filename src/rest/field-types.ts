@@ -78,6 +78,15 @@ export function day() {
   return z.string().transform(read).meta({ format: 'date', maxLength: 10 });
 }
 
+/** The version of a thing that a change was made from. Forms contain it, so that two readers do not overwrite each other. */
+export function version() {
+  return moment().optional().meta({
+    description:
+      'updatedAt as the caller has read it. If it has changed since, the operation is refused with 409. Without it nothing is compared.',
+    control: 'hidden',
+  });
+}
+
 export function choice<const C extends readonly string[]>(choices: C, { ignoresCase = false } = {}) {
   const normalise = (raw: unknown) => {
     const trimmed = String(raw).trim();

@@ -19,7 +19,7 @@ export type FieldMeta = {
   /** The label in a form. Default: the name in words. */
   readonly label?: string;
   /** How a form shows a text. Default: one line. */
-  readonly control?: 'lines' | 'password' | 'file';
+  readonly control?: 'lines' | 'password' | 'file' | 'hidden';
   /** Completes "Allowed: …". */
   readonly allowed?: string;
   /** What a form shows instead of a choice. */

@@ -14,6 +14,7 @@ import {
   parseJsonObject,
   refuse,
   text,
+  version,
 } from '../rest/field-types.ts';
 import type { Reader } from '../store/state.ts';
 import { eventTypes, pingType } from './event-types.ts';
@@ -148,6 +149,7 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
         .optional()
         .describe('Whether events are sent to the webhook. Deactivating it discards its pending deliveries.'),
       service: clearable(service),
+      version: version(),
     },
   };
 }

@@ -1,6 +1,7 @@
 // The rules for changing webhooks and their settings.
 import { maskedValue } from '../lib/audit-fields.ts';
 import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
+import { requireVersion } from '../lib/version.ts';
 import type { Count, Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
 import { type CustomHeader, type HeadersResult, keepMasked } from './sending/headers.ts';
@@ -34,9 +35,10 @@ export function editWebhook(
   transaction: Transaction,
   id: string,
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
-  at: number,
+  { at, version }: { at: number; version: number | undefined },
 ): Count | undefined {
   const webhook = requireWebhook(transaction, id);
+  requireVersion('webhook', webhook, version);
   // The request was checked before, but the webhook may have changed since.
   const kept = headersAfter(traits, webhook);
   if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));

@@ -170,6 +170,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       contentType: webhook.contentType,
       service: webhook.service ?? '',
       headers: webhook.headers.length > 0 ? JSON.stringify(maskHeaders(webhook.headers)) : '',
+      version: String(webhook.updatedAt),
     }),
     // A webhook keeps a service that was deleted, so only a new service is checked.
     check: ({ subject, values, caller }) => ({
@@ -180,13 +181,15 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...headerProblems(headersAfter(values, subject)),
       ],
     }),
-    run: async ({ subject, values: { service, ...values }, update }) => {
+    run: async ({ subject, values: { service, version, ...values }, update }) => {
       const edit = {
         ...definedOnly(values),
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
       const at = deps.runtime.now();
-      const count = await update((transaction) => editWebhook(transaction, subject.id, edit, at));
+      const count = await update((transaction) =>
+        editWebhook(transaction, subject.id, edit, { at, version }),
+      );
       const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
       const text = `The webhook ${name} was changed.`;
       const link = webhookLink({ id, name });

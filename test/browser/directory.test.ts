@@ -40,6 +40,53 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     expect((await page.goto('/admin'))?.status()).toBe(401);
   });
 
+  it('sends a form once, focuses the problem, and keeps the input over the end of the session', async () => {
+    const { address, token } = await startSteward();
+    const page = await open(address, { token });
+    await page.goto('/admin/services/createFolder');
+    let posts = 0;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/createFolder', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      posts += 1;
+      await held;
+      return route.continue();
+    });
+    await page.getByLabel('Folder name').fill('a.b');
+    // Locators would wait for the next page.
+    const busy = await page.evaluate(`new Promise((resolve) => {
+      const button = document.querySelector('main form button');
+      button.click();
+      setTimeout(() => {
+        button.form.requestSubmit();
+        resolve({ text: button.textContent, isDisabled: button.disabled });
+      }, 50);
+    })`);
+    expect(busy).toEqual({ text: 'Sending …', isDisabled: true });
+    release();
+    await page.getByRole('alert').waitFor();
+    expect(posts).toBe(1);
+    expect(await page.title()).toMatch(/^Error: Create folder/);
+    const focused = () => page.evaluate('document.activeElement.getAttribute("role")');
+    await expect.poll(focused).toBe('alert');
+
+    await page.getByLabel('Folder name').fill('Kept');
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Create folder' }).click();
+    await page.getByText('Your session has ended. Sign in to go on; your input is kept.').waitFor();
+    await page.getByLabel('User name').fill('admin');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Create folder', level: 1 }).waitFor();
+    expect(await page.getByLabel('Folder name').inputValue()).toBe('Kept');
+    await page.getByRole('button', { name: 'Create folder' }).click();
+    await page.getByText('The folder Kept was created.').waitFor();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Create folder' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Create folder' }).isEnabled()).toBe(true);
+  });
+
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {
     const { address, token } = await startSteward({ TEST_CONTROL: 'true' });
     const page = await open(address, { token });
@@ -50,7 +97,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByRole('link', { name: 'Roads', exact: true }).click();
     await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
     expect(new URL(page.url()).pathname).toBe('/admin/services/Maps/Roads.MapServer');
-    await page.getByRole('link', { name: 'Show it in the answer of the SOAP service' }).click();
+    await page.getByRole('link', { name: 'Show it in the response of the SOAP service' }).click();
     expect(await page.locator('mark').textContent()).toBe('<Name>Maps/Roads</Name>');
     await page.goto('/admin/services');
     await page.getByRole('link', { name: 'the SOAP service' }).click();

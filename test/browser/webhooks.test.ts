@@ -46,7 +46,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     expect(await rows.first().innerText()).toMatch(/HarbourClosed[\s\S]*failed[\s\S]*503/);
 
     await rows.first().getByRole('link', { name: 'HarbourClosed' }).click();
-    await page.getByText('Answer to attempt 1').click();
+    await page.getByText('Response to attempt 1').click();
     await page.getByText('out of order').waitFor();
     responseStatus = 204;
     const failed = page.url();

@@ -61,7 +61,7 @@ describe('the page of the SOAP service', () => {
 
   it('links to the WSDL and to the administrator directory', async () => {
     const markup = await page();
-    expect(markup).toContain('href="http://localhost:8080/services?wsdl"');
-    expect(markup).toContain('href="http://localhost:8080/admin/services"');
+    expect(markup).toContain('href="/services?wsdl"');
+    expect(markup).toContain('href="/admin/services"');
   });
 });

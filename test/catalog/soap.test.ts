@@ -124,7 +124,7 @@ describe('GET', () => {
     const response = await server.get('/services');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.body).toContain('href="http://localhost:8080/services?wsdl"');
+    expect(response.body).toContain('href="/services?wsdl">http://localhost:8080/services?wsdl</a>');
     for (const name of [...operations, ...guardedOperations]) expect(response.body).toContain(name);
   });
 });

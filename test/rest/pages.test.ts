@@ -1,6 +1,6 @@
 // Pages in a browser: sessions, forms that keep their input, redirects, and commands to copy.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { type Server, password, startServer } from '../kit/server.ts';
 
 let server: Server;
 let token: string;
@@ -28,13 +28,15 @@ it('the sign-in form leads to the requested page, with its query but without a t
 
 it('the sign-in form shows an alert for an invalid token, but not without a session or after its end', async () => {
   const first = await page('/admin', {});
-  expect(first.body).toContain('Sign in to continue.');
+  expect(first.body).toContain('Sign in to go on.');
   expect(first.body).not.toContain('role="alert"');
   const ended = await page('/admin', { cookie: 'steward_session=ended' });
-  expect(ended.body).toContain('Your session has ended. Sign in to continue.');
+  expect(ended.body).toContain('Your session has ended. Sign in to go on.');
   expect(ended.body).not.toContain('role="alert"');
   const bad = await page('/admin?f=html&token=invalid', {});
-  expect(bad.body).toContain('role="alert"');
+  expect(bad.body).toMatch(/role="alert"[^>]*>\s*<p><strong>Your session has ended\./);
+  expect(bad.body).toContain('<title>Error: Sign in');
+  expect(bad.body).not.toContain('Invalid token.');
 });
 
 it('a page never contains the token of its address', async () => {
@@ -42,6 +44,21 @@ it('a page never contains the token of its address', async () => {
     const { statusCode, body } = await page(`${path}?f=html&token=${token}&version=rel_14072022_2632`, {});
     expect(statusCode).toBe(200);
     expect(body).not.toContain(token);
+  }
+});
+
+it('pages link to each other with paths, so that a browser keeps its session at any name of this server', async () => {
+  const paths = [
+    '/admin',
+    '/services',
+    '/admin/services',
+    '/admin/services/Maps/Roads.MapServer',
+    '/admin/security/self',
+  ];
+  for (const path of paths) {
+    const { statusCode, body } = await page(path);
+    expect(statusCode, path).toBe(200);
+    expect(body, path).not.toMatch(/(?:href|action|src)="http:\/\/localhost/);
   }
 });
 
@@ -123,6 +140,130 @@ describe('a submitted form', () => {
   });
 });
 
+describe('a form that is sent after the end of its session', () => {
+  const gone = { cookie: 'steward_session=ended' };
+  const path = '/admin/services/createFolder';
+  const nextIn = (body: string) =>
+    (/name="next" value="([^"]*)"/.exec(body)?.[1] ?? '').replaceAll('&amp;', '&');
+  const send = (to: string, fields: Record<string, string>, headers: Record<string, string> = gone) =>
+    server.post(to, { f: 'html', token: 'form_of-an-ended-session', ...fields }, headers);
+
+  it('is filled in again after signing in, and is not executed before it is sent again', async () => {
+    const fields = { folderName: 'Über & Co', description: 'One\nTwo', next: '/admin/mode', 'next.x': '1' };
+    const { statusCode, body } = await send(path, fields);
+    expect(statusCode).toBe(401);
+    expect(body).toContain('Your session has ended. Sign in to go on; your input is kept.');
+    expect(body).not.toContain('role="alert"');
+    const signIn = { f: 'html', username: 'administrator', password, next: nextIn(body) };
+    const { headers } = await server.post('/tokens/generateToken', signIn);
+    const [fresh = ''] = String(headers['set-cookie']).split(';');
+    const form = await page(String(headers.location), { cookie: fresh });
+    expect(form.body).toMatch(/name="folderName"[^>]* value="Über &amp; Co"/);
+    expect(form.body).toContain('>One\nTwo</textarea>');
+    expect(form.body).toContain('name="next" value="/admin/mode"');
+    expect(form.body).toContain('name="next.x" value="1"');
+    expect(
+      (await server.get(`/admin/services/${encodeURIComponent('Über & Co')}`, { cookie })).statusCode,
+    ).toBe(404);
+  });
+
+  it('keeps its input over a wrong password', async () => {
+    const next = nextIn((await send(path, { folderName: 'Kept' })).body);
+    const wrong = { f: 'html', username: 'administrator', password: 'wrong', next };
+    expect(nextIn((await server.post('/tokens/generateToken', wrong)).body)).toBe(next);
+  });
+
+  it('loses passwords and hidden values, and says so', async () => {
+    const user = await send('/admin/security/users/add', {
+      username: 'kept-name',
+      password: 'Secret-word-1',
+    });
+    expect(user.body).toContain('your input is kept, except passwords and files.');
+    expect(nextIn(user.body)).toContain('username=kept-name');
+    expect(user.body).not.toContain('Secret-word-1');
+    const hook = await send('/admin/services/webhooks/create', {
+      name: 'x',
+      headers: '{"X-Key":"Secret-word-1"}',
+    });
+    expect(nextIn(hook.body)).toContain('X-Key');
+    expect(hook.body).not.toContain('Secret-word-1');
+  });
+
+  it('is lost if it is too long for an address, and the page says so', async () => {
+    const { body } = await send(path, { folderName: 'Long', description: 'ü'.repeat(1000) });
+    expect(body).toContain('Your input is too long to be kept');
+    expect(nextIn(body)).toBe(path);
+  });
+
+  it('without input leads to the page that it would have led to', async () => {
+    const { body } = await send('/admin/services/Maps/Roads.MapServer/delete', {
+      next: '/admin/services/Maps',
+    });
+    expect(body).toContain('Your session has ended. Sign in to go on.');
+    expect(nextIn(body)).toBe('/admin/services/Maps');
+  });
+
+  it('keeps its input on the page of a resource', async () => {
+    const { body } = await send('/admin/services/webhooks/settings', { notificationAttempts: '7' });
+    const { body: form } = await page(nextIn(body));
+    expect(form).toMatch(/name="notificationAttempts"[^>]* value="7"/);
+  });
+
+  it('is shown again at once if the browser has a new session', async () => {
+    const { statusCode, headers } = await send(path, { folderName: 'Again' }, { cookie });
+    expect([statusCode, headers.location]).toEqual([303, `${path}?folderName=Again`]);
+    const [notice = ''] = String(headers['set-cookie']).split(';');
+    const { body } = await page(String(headers.location), { cookie: `${cookie}; ${notice}` });
+    expect(body).toContain('Nothing was changed: check the input, and send it again.');
+    expect(body).toMatch(/name="folderName"[^>]* value="Again"/);
+  });
+});
+
+describe('a form of something that was changed meanwhile', () => {
+  const path = '/admin/services/Maps/Roads.MapServer';
+  const versionIn = (body: string) => /name="version" value="(\d+)"/.exec(body)?.[1] ?? '';
+  const description = async () =>
+    (await server.get(path, { cookie })).json<{ description: string }>().description;
+
+  it('is refused with the present values, and may be sent again', async () => {
+    const version = versionIn((await page(`${path}/edit`)).body);
+    expect(version).not.toBe('');
+    await server.runtime.advance(1000);
+    // Without a version the API compares nothing.
+    expect((await server.post(`${path}/edit`, { token, description: 'Theirs' })).statusCode).toBe(200);
+
+    const api = await server.post(`${path}/edit`, { token, description: 'Mine', version });
+    expect([api.statusCode, api.json()]).toEqual([
+      409,
+      {
+        status: 'error',
+        error: {
+          code: 409,
+          message:
+            'The service was changed meanwhile. Nothing was saved: check the values, and send them again.',
+          details: [],
+        },
+      },
+    ]);
+    const refused = await submit(`${path}/edit`, { description: 'Mine', version });
+    expect(refused.statusCode).toBe(409);
+    expect(refused.body).toContain('<li>Description is now: Theirs</li>');
+    expect(refused.body).toContain('>Mine</textarea>');
+    expect(await description()).toBe('Theirs');
+
+    const invalid = await submit(`${path}/edit`, { description: 'Mine', url: 'nonsense', version });
+    expect(versionIn(invalid.body)).toBe(version);
+    const fresh = versionIn(refused.body);
+    expect(fresh).not.toBe(version);
+    expect((await submit(`${path}/edit`, { description: 'Mine', version: fresh })).statusCode).toBe(303);
+    expect(await description()).toBe('Mine');
+  });
+
+  it('has no version in its command', async () => {
+    expect((await page(`${path}/edit`)).body).not.toContain('--data-urlencode version=');
+  });
+});
+
 describe('a refused form keeps its input', () => {
   it('if a field is invalid, and shows the problem beside it', async () => {
     const { statusCode, body } = await submit('/admin/services/createFolder', {
@@ -132,6 +273,10 @@ describe('a refused form keeps its input', () => {
     expect(statusCode).toBe(400);
     expect(body).toMatch(/aria-describedby="folderName-hint folderName-problem"[^>]*aria-invalid="true"/s);
     expect(body).toContain('>Kept</textarea>');
+    expect(body).toContain('<title>Error: Create folder');
+    expect(body).toMatch(/<div role="alert" class="problems" tabindex="-1" autofocus>/);
+    expect(body).toMatch(/<li>Folder name must [^<]+<\/li>/);
+    expect(body).not.toContain('folderName: ');
   });
 
   it('in read-only mode', async () => {

@@ -149,7 +149,10 @@ describe('a job of several hops', () => {
     await server.runtime.advance(12_000);
     const later = await open();
     expect(formOf(later, '/cancel')).toBeUndefined();
-    expect(later).toContain('It cannot be cancelled now, only between hops.');
+    expect(later).toContain('It cannot be cancelled now, only between two steps.');
+    expect(later).toMatch(
+      /<ol class="phases" aria-label="Steps">\s*<li[^>]*>\s*<strong>Step 1 of 2: 10\.9\.2/,
+    );
     await server.runtime.advance(hour);
     const failed = await open();
     expect(failed).toContain('The version is now 10.9.2.2000.');
@@ -206,7 +209,7 @@ describe('after a job', () => {
     expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);
     expect(failed).toMatch(/<li class="done">\s*<strong>Prepare<\/strong>\s*<span>8 s<\/span>/);
     expect(failed).toMatch(/<li class="failed">\s*<strong>Deployments<\/strong>/);
-    expect(failed).toMatch(/<li class="waiting">\s*<strong>Final check<\/strong>\s*<span>not begun</);
+    expect(failed).toMatch(/<li class="waiting">\s*<strong>Final check<\/strong>\s*<span>Not started</);
     const about = await open({ component: 'ADMIN' });
     const lines = [
       ...(about.split('id="messages"')[1] ?? '').matchAll(/<li\s+data-code[^]*?<span>(.*?)<\/span>/g),
@@ -238,7 +241,7 @@ describe('after a job', () => {
     };
     const failed = await read();
     expect(cells(failed, 'Prepare')).toEqual(['done', '8 of 8', '8 s']);
-    expect(cells(failed, 'Final check')).toEqual(['not begun', '0 of 1', '–']);
+    expect(cells(failed, 'Final check')).toEqual(['not started', '0 of 1', '–']);
     expect(cells(failed, 'ADMIN')).toEqual(['3 of 3']);
     expect(cells(failed, 'MAP')).toEqual(['0 of 2']);
     expect(cells(failed, 'NOTEBOOK')).toEqual(['0 of 2']);

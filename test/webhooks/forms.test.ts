@@ -72,6 +72,17 @@ it('a page shows the key once, also with a page to continue with, and offers a p
   expect(await press(created.body, `${all}/${id}/ping`)).toBe(`${all}/${id}`);
 });
 
+it('Edit refuses the form of an older version', async () => {
+  const { id } = await hooks.register();
+  const version = /name="version" value="(\d+)"/.exec(await see(`${all}/${id}/edit`))?.[1] ?? '';
+  await hooks.runtime.advance(1000);
+  expect((await send(`${id}/edit`, { name: 'Theirs', version })).statusCode).toBe(303);
+  const refused = await send(`${id}/edit`, { name: 'Mine', version });
+  expect(refused.statusCode).toBe(409);
+  expect(textOf(refused.body)).toContain('The webhook was changed meanwhile.');
+  expect(textOf(refused.body)).toContain('Name is now: Theirs');
+});
+
 it('Edit shows whether the webhook is active, and does not send it', async () => {
   const { id } = await hooks.register({ headers: '{"X-Key":"geheimgeheim"}' });
   const page = await see(`${all}/${id}/edit`);

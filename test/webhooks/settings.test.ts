@@ -116,7 +116,7 @@ it('shows a form with the current values', async () => {
   const formToken = /name="token" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
   const bad = await server.post(path, { token: formToken, f: 'html', notificationAttempts: '9' }, { cookie });
   expect(bad.statusCode).toBe(400);
-  expect(bad.body).toContain('notificationAttempts: must be an integer from 1 to 5.');
+  expect(bad.body).toContain('Attempts per delivery must be an integer from 1 to 5.');
   expect(bad.body).toContain('id="notificationAttempts-problem">Must be an integer from 1 to 5.');
   expect(bad.body).toMatch(/name="notificationAttempts"[^>]* value="9"/);
   const good = await server.post(

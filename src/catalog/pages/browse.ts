@@ -28,13 +28,13 @@ export function createCatalogViews(options: BrowseOptions): CatalogViews {
   };
 }
 
-function rootView({ store, catalogCache, baseUrl }: BrowseOptions, page: PageContext<unknown>): Html {
+function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageContext<unknown>): Html {
   const listing = catalogCache.listing(audienceOf(page.caller));
   const query = (page.query.get('q') ?? '').trim().slice(0, 256);
   const found = searchListing(listing, query);
   return html`<p>
       ${formatCount(listing.services.length, 'service')} in total. Programs read them over SOAP: see
-      <a href="${baseUrl()}">the SOAP service</a> and its <a href="${baseUrl()}?wsdl">WSDL</a>.
+      <a href="${soapPath}">the SOAP service</a> and its <a href="${soapPath}?wsdl">WSDL</a>.
     </p>
     ${createActions(page, rootFolder)} ${searchForm(page, query)}
     ${found ? searchView(store, page, listing, found, query) : contentsView(store, page, listing)}`;

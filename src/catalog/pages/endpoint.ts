@@ -8,11 +8,12 @@ import { type TryOptions, purposes, tryView } from './try-it.ts';
 
 type EndpointPage = TryOptions & {
   layout: Layout;
-  adminUrl: string;
+  soapPath: string;
+  servicesPath: string;
 };
 
 export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): FastifyReply {
-  const { layout, baseUrl, namespace, requireTokens, operations, adminUrl } = page;
+  const { layout, baseUrl, namespace, requireTokens, operations, soapPath, servicesPath } = page;
   const rows = Object.entries(operations).map(([name, { arguments: given, response, access }]): Row => [
     html`<code>${name}</code>`,
     purposes[name as OperationName],
@@ -25,8 +26,8 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
       hold them.
     </p>
     <p>
-      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. The console lists the same
-      <a href="${adminUrl}">services</a>.
+      Point a SOAP toolkit at <a href="${soapPath}?wsdl">${baseUrl}?wsdl</a>. The console lists the same
+      <a href="${servicesPath}">services</a>.
     </p>
     <p>Namespace: <code>${namespace}</code></p>
     <section aria-labelledby="operations">

@@ -10,6 +10,8 @@ import { type Service, addressOfService, audiences, fullNameOf, rootFolder } fro
 
 export type ServiceViewOptions = {
   readonly baseUrl: () => string;
+  /** The page of the SOAP service. */
+  readonly soapPath: string;
   readonly webhooksOf: (service: Service) => WebhooksOfService;
 };
 
@@ -23,12 +25,12 @@ const maxWebhooks = 50;
 export const deleteWarning =
   'The service is removed from the catalog at once, and its webhooks are notified.';
 
-export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<Service> {
+export function showService({ baseUrl, soapPath, webhooksOf }: ServiceViewOptions): View<Service> {
   return (page) => {
     const { subject, caller } = page;
     const mayChange = mayCall(caller, 'publisher');
     const folderPath = [subject.folderName].filter((name) => name !== rootFolder);
-    return html`${renderFacts(factsOf(subject, { folderHref: page.href('services', ...folderPath), baseUrl: baseUrl(), now: page.now }))}
+    return html`${renderFacts(factsOf(subject, { folderHref: page.href('services', ...folderPath), baseUrl: baseUrl(), soapPath, now: page.now }))}
       ${
         mayChange &&
         html`<div class="lead-actions">
@@ -47,7 +49,12 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
 
 function factsOf(
   service: Service,
-  { folderHref, baseUrl, now }: { folderHref: string; baseUrl: string; now: number },
+  {
+    folderHref,
+    baseUrl,
+    soapPath,
+    now,
+  }: { folderHref: string; baseUrl: string; soapPath: string; now: number },
 ): [string, Html | string][] {
   const { folderName, type, access, description, capabilities, parentType, url, createdAt, updatedAt } =
     service;
@@ -61,7 +68,7 @@ function factsOf(
     ['Visible to', audiences[access]],
     [
       'In SOAP',
-      html`<a href="${baseUrl}?${soapQuery(service)}#GetServiceDescriptionsEx">Show it in the answer of the SOAP service</a>`,
+      html`<a href="${soapPath}?${soapQuery(service)}#GetServiceDescriptionsEx">Show it in the response of the SOAP service</a>`,
     ],
     [
       'Address',

@@ -74,7 +74,7 @@ function operationView(
     </form>
     <p role="status" data-status></p>
     <div data-answer hidden>
-      <h3>Answer (${response.field})</h3>
+      <h3>Response (${response.field})</h3>
       <pre tabindex="0" data-copy="answer"></pre>
     </div>
     <h3>Request</h3>

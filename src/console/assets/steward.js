@@ -1,5 +1,29 @@
-// Optional behaviour of the pages: copy a command, local times, live parts and the connection, try a SOAP operation. The pages work
+// Optional behaviour of the pages: mark forms that are being sent, copy a command, local times, live parts and the connection, try a SOAP operation. The pages work
 // without it.
+
+/** A second click must not send a form again. */
+function markSentForms() {
+  const sent = new Map();
+  document.addEventListener('submit', (event) => {
+    const { target: form, submitter: button } = event;
+    if (event.defaultPrevented || form.method !== 'post') return;
+    if (sent.has(form)) return event.preventDefault();
+    sent.set(form, { button, label: button?.textContent });
+    if (!button) return undefined;
+    button.textContent = 'Sending …';
+    // The browser collects the fields first.
+    setTimeout(() => (button.disabled = true));
+    return undefined;
+  });
+  // The reader may come back to the page as it was.
+  addEventListener('pageshow', () => {
+    for (const { button, label } of sent.values())
+      if (button) Object.assign(button, { disabled: false, textContent: label });
+    sent.clear();
+  });
+}
+
+markSentForms();
 
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
@@ -298,7 +322,7 @@ function offerTry(form) {
       answer.hidden = false;
       if ('asked' in form.dataset) markName(answer.querySelector('pre'));
     } catch (error) {
-      status.textContent = `No answer: ${error.message}`;
+      status.textContent = `No response: ${error.message}`;
       status.className = 'bad';
       answer.hidden = true;
     }

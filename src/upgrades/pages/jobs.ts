@@ -216,7 +216,7 @@ function actions(
   if (why === undefined)
     return button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job');
   return html`<p class="hint">
-    ${hasNextHop(job) ? 'It cannot be cancelled now, only between hops.' : `It cannot be cancelled: ${why}.`}
+    ${hasNextHop(job) ? 'It cannot be cancelled now, only between two steps.' : `It cannot be cancelled: ${why}.`}
   </p>`;
 }
 

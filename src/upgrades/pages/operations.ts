@@ -78,7 +78,7 @@ export async function upgradeWizard(
   return html`<section aria-labelledby="upgrade">
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) })}
+    ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) }, { takesFocus: false })}
     ${version && isPlanned && planView(version, prepared, entered, { store, uploads, mayStart, page })}
     ${
       version &&
@@ -170,15 +170,15 @@ function planView(
 
 function explainCancelling(hasRelease: boolean, { hops }: Plan): string {
   if (hops)
-    return 'It can be cancelled before the first hop and between two hops. Releases cannot be rolled back.';
+    return 'It can be cancelled before the first step and between two steps. Releases cannot be rolled back.';
   return hasRelease
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
 }
 
 function hopsView(hops: readonly PlannedHop[]): Html {
-  return html`<p>The job performs these upgrades, its hops, one after the other:</p>
-    <ol class="hops" aria-label="Hops">
+  return html`<p>The job performs these upgrades, its steps, one after the other:</p>
+    <ol class="hops" aria-label="Steps">
       ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
     </ol>`;
 }

@@ -19,7 +19,7 @@ const stateLabels: Readonly<Record<PartState, string>> = {
   done: 'done',
   current: 'in progress',
   failed: 'failed',
-  waiting: 'not begun',
+  waiting: 'not started',
   partial: 'partly done',
   unchanged: 'as before the job',
 };
@@ -34,7 +34,7 @@ type PictureOptions = {
   readonly open?: Html;
 };
 
-/** With several hops: one item for each hop, and the phases of the current one. */
+/** With several hops, which readers know as steps: one item for each hop, and the phases of the current one. */
 export function phasesView(job: Job, plan: Plan | undefined, now: number): Html {
   const parts = job.timeline.phases.map((phase): Part => {
     const state = stateOfPhase(job, phase);
@@ -45,11 +45,11 @@ export function phasesView(job: Job, plan: Plan | undefined, now: number): Html 
   if (hops.length < 2) return partList('Phases', parts);
   const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
   const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
-  return html`${partList('Hops', [
-    ...hops.map((hop) => joinParts(hopLabel(hop, plan), ofHop(hop))),
+  return html`${partList('Steps', [
+    ...hops.map((hop) => joinParts(hopLabel(hop, hops.length, plan), ofHop(hop))),
     ...parts.filter(({ hop }) => hop === undefined),
   ])}
-    ${current !== undefined && partList(`Phases of hop ${current + 1}`, ofHop(current))}`;
+    ${current !== undefined && partList(`Phases of step ${current + 1}`, ofHop(current))}`;
 }
 
 type Part = {
@@ -59,9 +59,10 @@ type Part = {
   readonly hop?: number | undefined;
 };
 
-function hopLabel(hop: number, plan: Plan | undefined): string {
+function hopLabel(hop: number, count: number, plan: Plan | undefined): string {
   const to = plan?.hops?.[hop]?.to;
-  return to === undefined ? `Hop ${hop + 1}` : `Hop ${hop + 1}: ${to}`;
+  const label = `Step ${hop + 1} of ${count}`;
+  return to === undefined ? label : `${label}: ${to}`;
 }
 
 function joinParts(label: string, parts: readonly Part[]): Part {
@@ -77,7 +78,7 @@ function partList(label: string, parts: readonly Part[]): Html {
       ({ label: name, state, ms }) =>
         html`<li class="${state}">
           <strong>${name}</strong>
-          <span>${state === 'waiting' ? stateLabels.waiting : formatDuration(ms)}</span>
+          <span>${state === 'waiting' ? 'Not started' : formatDuration(ms)}</span>
           ${state === 'failed' && html`<span class="bad">failed</span>`}
         </li> `,
     )}
@@ -90,7 +91,7 @@ type PhaseSummary = {
   readonly state: string;
   readonly done: number;
   readonly steps: number;
-  /** Undefined if it has not begun. */
+  /** Undefined if it has not started. */
   readonly ms: number | undefined;
 };
 

@@ -197,7 +197,7 @@ function settingView(one: EnteredSetting, form: SettingsForm): Html {
   const needed = entry.required === true && entry.type !== 'Boolean';
   return html`<div class="field">
     <label for="${id}"
-      >${settingLabel(entry)} <code>${entry.id}</code>${needed && html` <span class="required">required</span>`}</label
+      >${settingLabel(entry)}${needed && html` <span class="required">required</span>`}</label
     >
     ${isUpload ? fileInput(entry, attributes) : controlView(one, form, attributes)}
     <p class="hint" id="${id}-hint">

@@ -51,7 +51,7 @@ export function renderDeliveries(
   webhook: Webhook | undefined,
 ): Html {
   const settings = store.read(webhookSettings);
-  const columns = ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Answer', 'Actions'];
+  const columns = ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Response', 'Actions'];
   const rows = deliveries.map((delivery): Row => {
     const of = store.get(webhooks, delivery.webhookId);
     return [

@@ -122,7 +122,7 @@ function renderAnswer({ response, responseHeaders = {} }: Attempt, number: numbe
   return (
     (headers !== '' || hasBody) &&
     html`<details>
-      <summary>Answer<span class="unseen"> to attempt ${number}</span></summary>
+      <summary>Response<span class="unseen"> to attempt ${number}</span></summary>
       ${headers !== '' && html`<pre tabindex="0">${headers}</pre>`}
       ${hasBody && html`<pre tabindex="0">${prettyJson(response)}</pre>`}
     </details>`

@@ -1,0 +1,97 @@
+// The input of a form: what its page shows at first, after a refusal, and after the session has ended.
+import type { Problem } from '../lib/errors.ts';
+import { truncate } from '../lib/text.ts';
+import { carriedPrefix, metaOf } from '../rest/fields.ts';
+import { type Form, textIn } from '../rest/form.ts';
+import { type RestRequest, maxNextLength } from '../rest/request.ts';
+import type { Operation } from '../rest/resource.ts';
+
+type Texts = Record<string, string | undefined>;
+
+const maxShownLength = 4096;
+
+/** Anyone may send a long text, and decoding and escaping it takes long. */
+export function shortText(text: string | undefined): string | undefined {
+  return text !== undefined && text.length > maxShownLength ? undefined : text;
+}
+
+/** A page cannot put a file back into a form. */
+export function enteredTexts({ form, identity }: RestRequest, operation: Operation): Texts {
+  const shown = Object.keys(form).map((name) => {
+    const text = identity ? textIn(form, name) : shortText(textIn(form, name));
+    return [name, text === undefined ? undefined : shownAgain(operation, name, text)];
+  });
+  return Object.fromEntries(shown) as Texts;
+}
+
+function shownAgain({ fields }: Operation, name: string, text: string): string {
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  return (field && metaOf(field).shownAgain?.(text)) ?? text;
+}
+
+/** A link to a form may fill in its fields, except secrets. */
+export function presentTexts(subject: unknown, given: Form, operation: Operation): Texts {
+  return { ...operation.present(subject), ...linkedTexts(given, operation) };
+}
+
+/** What an address may contain of a form: no secrets, because browsers store addresses. */
+function linkedTexts(form: Form, { fields }: Operation): Record<string, string> {
+  const isSecret = (name: string) => {
+    const field = fields[name];
+    return field !== undefined && metaOf(field).control === 'password';
+  };
+  const isShown = (name: string) => Object.hasOwn(fields, name) && !isSecret(name);
+  const texts = Object.keys(form)
+    .filter((name) => name === 'next' || name.startsWith(carriedPrefix) || isShown(name))
+    .map((name) => [name, textIn(form, name)] as const);
+  return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+type NewerValues = { readonly version: string; readonly problems: readonly Problem[] };
+
+const maxPresentLength = 200;
+
+/** What the form of an older version would replace. The reader sees both, and may send the form again. */
+export function newerValues(rest: RestRequest): NewerValues | undefined {
+  const { operation } = rest.entry;
+  if (!operation || !rest.subject) return undefined;
+  const { version, ...present } = operation.present(rest.subject.found);
+  const entered = enteredTexts(rest, operation);
+  if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
+  const problems = Object.entries(present)
+    .filter(([name, text]) => text !== (entered[name] ?? '').replaceAll('\r\n', '\n').trim())
+    .map(([field, text]) => ({
+      field,
+      message: text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`,
+    }));
+  return { version, problems };
+}
+
+export type KeptInput = {
+  /** Partly: there was a secret or a file, too. */
+  readonly state: 'kept' | 'partly' | 'too long';
+  readonly path: string;
+};
+
+/**
+ * The address of the form's page with the input, which fills the form in again: it survives a sign-in without a script
+ * and without a store. Undefined for a form without input.
+ */
+export function keepInput({ form }: RestRequest, operation: Operation, path: string): KeptInput | undefined {
+  const entered = Object.keys(operation.fields).filter((name) => isEntered(form, name));
+  if (entered.length === 0) return undefined;
+  const texts = Object.entries(linkedTexts(form, operation));
+  // Encoding a long text takes long.
+  const length = texts.reduce((sum, [, text]) => sum + text.length, 0);
+  if (length > maxNextLength) return { state: 'too long', path };
+  const shown = texts.map(([name, text]): [string, string] => [name, shownAgain(operation, name, text)]);
+  const kept = `${path}?${new URLSearchParams(shown).toString()}`;
+  if (kept.length > maxNextLength) return { state: 'too long', path };
+  const isComplete = entered.every((name) => texts.some(([known]) => known === name));
+  return { state: isComplete ? 'kept' : 'partly', path: kept };
+}
+
+function isEntered(form: Form, name: string): boolean {
+  const value = form[name];
+  return typeof value === 'string' ? value.trim() !== '' : value !== undefined;
+}

@@ -118,7 +118,7 @@ describe('deliveries', () => {
     await hooks.settle();
     const path = `${all}/${id}/deliveries`;
     const page = await see(`${path}?start=2&num=2`);
-    expect(textOf(page)).toContain('Deliveries 3 to 4 of 5. Previous Next');
+    expect(textOf(page)).toContain('Deliveries 3 to 4 of 5. Previous 1 2 3 Next');
     expect(page).toContain('href="?start=0&amp;num=2"');
     expect(page).toContain('href="?start=4&amp;num=2"');
     expect(textOf(page)).toMatch(/Number2.*Number1/);

@@ -173,8 +173,7 @@ function pagedTable<T>(
   const visible = all.slice(range.start, range.start + range.num);
   const keep = Object.fromEntries([...query].filter(([key]) => keptParameters.includes(key)));
   const label = noun === 'folder' ? 'Folders' : 'Services';
-  const pager = (position: string) => renderPager(label, range, all.length, { keep, name, position });
-  return html`${visible.length > 0 && html`${pager('above the table')} ${render(visible)}`} ${pager('')}`;
+  return html`${visible.length > 0 && render(visible)} ${renderPager(label, range, all.length, { keep, name })}`;
 }
 
 function excerptOf(description: string): string {

@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     await page.getByText('HarbourClosed was published to 1 webhook.').waitFor();
 
     await page.goto('/admin/services/webhooks');
-    await page.getByText('Will be deactivated after 4 more failures.').waitFor();
+    await page.getByText('1 of 5 failures').waitFor();
     await page.getByRole('link', { name: 'Harbourmaster', exact: true }).click();
     await page.getByRole('heading', { name: 'Harbourmaster', level: 1 }).waitFor();
     expect(await page.getByRole('img', { name: 'Outcomes' }).getAttribute('aria-label')).toContain(

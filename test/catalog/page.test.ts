@@ -57,10 +57,24 @@ describe('the list', () => {
     const changed = await show(`${maps}?sort=changed&type=MapServer&num=1&start=0`);
     expect(namesIn(changed)).toEqual(['Roads']);
     expect(changed).toMatch(/<option value="MapServer" selected>/);
-    expect(changed.match(/<nav class="pager" aria-label="Pages: Services[^"]*">/g)).toHaveLength(2);
+    expect(changed).toMatch(/aria-sort="descending">\s*<a href="[^"]*sort=changed[^"]*order=asc">Changed/);
+    expect(changed).toContain('<input type="hidden" name="sort" value="changed" />');
     expect(changed).toContain('href="?sort=changed&amp;type=MapServer&amp;start=1&amp;num=1">Next');
     const page = await show(`${maps}?sort=nonsense`);
     expect(namesIn(page)).toEqual(['Boundaries', 'Boundaries', 'Elevation', 'Parcels', 'Roads']);
+  });
+
+  it('sorts names as a reader does, and searches in a folder', async () => {
+    for (const number of [10, 9]) await create({ folderName: 'Tools', serviceName: `S${number}`, type: 'T' });
+    const tools = `${services}/Tools`;
+    expect(namesIn(await show(`${tools}?type=T`))).toEqual(['S9', 'S10']);
+    expect(namesIn(await show(`${tools}?type=T&sort=name&order=desc`))).toEqual(['S10', 'S9']);
+    const found = await show(`${tools}?q=s1`);
+    expect(namesIn(found)).toEqual(['S10']);
+    expect(found).toContain(`href="${services}?q=s1"`);
+    const none = await show(`${tools}?q=roads`);
+    expect(none).toContain('No service matches.');
+    expect(none).toContain(`<a href="${tools}">Remove the filters</a>`);
   });
 
   it('hides services that the caller may not see', async () => {
@@ -148,33 +162,34 @@ describe('ten thousand services', () => {
   /** The links of a pager, by their text. */
   const pagerLinks = (page: string, label: string) => {
     const pager = page.split(`aria-label="Pages: ${label}"`)[1]?.split('</nav>')[0] ?? '';
-    const links = [...pager.matchAll(/<a href="([^"]*)">(\w+)<\/a>/g)];
+    const links = [...pager.matchAll(/<a href="([^"]*)">([\w,]+)<\/a>/g)];
     return Object.fromEntries(links.map(([, href = '', name = '']) => [name, href.replaceAll('&amp;', '&')]));
   };
 
   it('are shown page by page, with their total number', async () => {
     const page = await see('');
     expect(page.length).toBeLessThan(250_000);
-    expect(page).toContain('Services 1 to 200 of 10,000.');
-    expect(page).toContain('Folders 1 to 200 of 1,000.');
-    expect(namesIn(page)).toEqual([...folders.slice(0, 200), ...atRoot.slice(0, 200)]);
+    expect(page).toContain('Services 1 to 50 of 10,000.');
+    expect(page).toContain('Folders 1 to 50 of 1,000.');
+    expect(namesIn(page)).toEqual([...folders.slice(0, 50), ...atRoot.slice(0, 50)]);
   });
 
   it('have separate pagers for folders and services', async () => {
     const second = await see(pagerLinks(await see(''), 'Services').Next ?? '');
-    expect(namesIn(second)).toEqual([...folders.slice(0, 200), ...atRoot.slice(200, 400)]);
+    expect(namesIn(second)).toEqual([...folders.slice(0, 50), ...atRoot.slice(50, 100)]);
     const both = await see(pagerLinks(second, 'Folders').Next ?? '');
-    expect(namesIn(both)).toEqual([...folders.slice(200, 400), ...atRoot.slice(200, 400)]);
-    const last = await see('?start=9800');
+    expect(namesIn(both)).toEqual([...folders.slice(50, 100), ...atRoot.slice(50, 100)]);
+    const last = await see(pagerLinks(second, 'Services')['200'] ?? '');
     expect(namesIn(last)).toContain('Service 19999');
-    expect(Object.keys(pagerLinks(last, 'Services'))).toEqual(['Previous']);
+    expect(last).toContain('<strong aria-current="page">200</strong>');
+    expect(Object.keys(pagerLinks(last, 'Services')).sort()).toEqual(['1', '197', '198', '199', 'Previous']);
   });
 
   it('have a pager in a folder', async () => {
     const path = '/Folder%201000';
     const page = await see(`${path}${pagerLinks(await see(path), 'Services').Next}`);
-    expect(namesIn(page)).toEqual(inFolder.slice(200, 400));
-    expect(page).toContain('Services 201 to 400 of 450.');
+    expect(namesIn(page)).toEqual(inFolder.slice(50, 100));
+    expect(page).toContain('Services 51 to 100 of 450.');
   });
 
   it('have a pager for search results, whose links contain no token', async () => {
@@ -184,17 +199,17 @@ describe('ten thousand services', () => {
     const first = await see(`?q=service+19&token=${token}`);
     expect(first).toContain('1,279 services for');
     const next = pagerLinks(first, 'Services').Next ?? '';
-    expect(next).toBe('?q=service+19&start=200&num=200');
+    expect(next).toBe('?q=service+19&start=50&num=50');
     const second = await see(next);
-    expect(second).toContain('Services 201 to 400 of 1,279.');
-    expect(namesIn(second)).toHaveLength(200);
+    expect(second).toContain('Services 51 to 100 of 1,279.');
+    expect(namesIn(second)).toHaveLength(50);
     expect(second).toMatch(/<input[^>]*name="q"[^>]*value="service 19"/);
   });
 
   it('have a link back to the last page from beyond the end', async () => {
     const page = await see('?start=500000');
     expect(page).toContain('There are 10,000.');
-    expect(pagerLinks(page, 'Services').Previous).toBe('?start=9800&num=200');
+    expect(pagerLinks(page, 'Services').Previous).toBe('?start=9950&num=50');
   });
 });
 

@@ -50,6 +50,35 @@ describe('users', () => {
     expect(rowOf(page, '<strong>administrator</strong>')).toContain('you');
   });
 
+  it('are found by name and role, in the order of a reader', async () => {
+    for (const number of [10, 2])
+      await act('security/users/add', { username: `user${number}`, password, role: 'member' });
+    const names = async (query: string) =>
+      [
+        ...(await show(`/admin/security/users?${query}`)).matchAll(/scope="row">\s*<strong>(.*?)<\/strong>/g),
+      ].map(([, name]) => name);
+    expect(await names('q=USER')).toEqual(['user2', 'user10']);
+    expect(await names('q=user&order=desc')).toEqual(['user10', 'user2']);
+    expect(await names('role=administrator')).toEqual(['administrator']);
+    expect(await names('sort=added&role=member&q=user')).toHaveLength(2);
+    const none = await show('/admin/security/users?q=nobody&role=member');
+    expect(none).toContain('No user matches.');
+    expect(none).toContain('<a href="/admin/security/users">Remove the filters</a>');
+    const page = await show('/admin/security/users?q=user2');
+    expect(page).toContain('name="next" value="/admin/security/users?q=user2"');
+  });
+
+  it('ask before the own sessions end', async () => {
+    const page = await show('/admin/security/users');
+    const own = rowOf(page, '<strong>administrator</strong>');
+    expect(formOf(own, '/endSessions')).toBeUndefined();
+    expect(own).toContain('href="/admin/security/users/endSessions?username=administrator"');
+    expect(await show('/admin/security/users/endSessions?username=administrator')).toMatch(
+      /name="username"[^>]*value="administrator"/,
+    );
+    expect(formOf(rowOf(page, '<strong>member</strong>'), '/endSessions')).toBeDefined();
+  });
+
   it('are removed in two steps', async () => {
     await act('security/users/add', { username: 'mia', password, role: 'member' });
     const row = rowOf(await show('/admin/security/users'), '<strong>mia</strong>');

@@ -101,7 +101,8 @@ describe('the lists of jobs', () => {
       expect(first).not.toContain(`/${ids[25] ?? ''}"`);
       const second = await show(`${path}?start=25&num=25`);
       expect(hrefs(second, path)).toEqual(ids.slice(25));
-      expect(second).toContain('Jobs 26 to 27 of 27. <a href="?start=0&amp;num=25">Previous</a>');
+      expect(second).toContain('Jobs 26 to 27 of 27.');
+      expect(second).toContain('<a href="?start=0&amp;num=25">Previous</a>');
     }
   });
 

@@ -78,7 +78,7 @@ it('the page of all deliveries shows their webhooks, and the filter, which its p
   });
   expect(page.statusCode).toBe(200);
   expect(page.body).toContain(`href="/admin/services/webhooks/${id}"`);
-  expect(page.body).toMatch(/<input [^>]*name="changeType" value="Opened"/);
+  expect(page.body).toMatch(/<option value="Opened" selected>/);
   expect(page.body).toContain('<option value="missed"');
   expect(page.body).toContain('?changeType=Opened&amp;start=1&amp;num=1"');
   expect(page.body).not.toContain('>pending</span>');

@@ -118,13 +118,35 @@ describe('deliveries', () => {
     await hooks.settle();
     const path = `${all}/${id}/deliveries`;
     const page = await see(`${path}?start=2&num=2`);
-    expect(textOf(page)).toContain('Deliveries 3 to 4 of 5. Previous Next');
+    expect(textOf(page)).toContain('Deliveries 3 to 4 of 5. Previous 1 2 3 Next');
     expect(page).toContain('href="?start=0&amp;num=2"');
     expect(page).toContain('href="?start=4&amp;num=2"');
     expect(textOf(page)).toMatch(/Number2.*Number1/);
     expect(textOf(page)).not.toMatch(/Number[034]/);
     const third = (await hooks.deliveriesOf(id)).deliveries[2]?.id;
     expect(await press(page, `${path}/${third}/redeliver`)).toBe(`${path}?start=2&num=2`);
+  });
+
+  it('show what the event is about, and are filtered by type and state from lists', async () => {
+    await hooks.register({
+      name: 'One',
+      changeTypes: 'Harbour,ServiceCreated,UpgradeStarted,WebhookFailing',
+    });
+    await hooks.publish({ changeType: 'ServiceCreated', service: 'World.MapServer' });
+    await hooks.publish({ changeType: 'UpgradeStarted', payload: '{"from":"1.0","to":"1.1"}' });
+    await hooks.publish({ changeType: 'WebhookFailing', payload: '{"webhookName":"Other <1>"}' });
+    await hooks.settle();
+    const page = await see(`${all}/deliveries`);
+    const subjects = [...page.matchAll(/data-label="Subject"><div>([\s\S]*?)<\/div>/g)].map(([, cell = '']) =>
+      textOf(cell).trim(),
+    );
+    expect(subjects).toEqual(['Other &lt;1&gt;', '1.0 → 1.1', 'World.MapServer']);
+    expect(page).toMatch(/<select id="filter-changeType"[\s\S]*?<option value="Harbour">Harbour<\/option>/);
+    const found = await see(`${all}/deliveries?changeType=ServiceCreated&state=failed,missed`);
+    expect(found).toContain('<option value="ServiceCreated" selected>');
+    expect(found).toContain('<option value="failed,missed" selected>failed, missed</option>');
+    expect(textOf(found)).toContain('No delivery matches.');
+    expect(found).toContain(`<a href="${all}/deliveries">Remove the filters</a>`);
   });
 
   it('have a page each, with the attempts and the request body', async () => {

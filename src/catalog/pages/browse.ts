@@ -1,6 +1,16 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
 import { renderAgo } from '../../console/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import {
+  type Row,
+  listParameters,
+  pageRange,
+  renderEmpty,
+  renderList,
+  renderPager,
+  renderSelect,
+  renderToolbar,
+  sortableColumn,
+} from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -10,9 +20,10 @@ import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { type SearchResult, searchListing } from '../search.ts';
-import { arrangeForm, arrangeServices } from './arrange.ts';
+import { arrangeServices, serviceSorting, typeOptions } from './arrange.ts';
 import { type ServiceViewOptions, destructiveAction, showService } from './service.ts';
 
+const usualRows = 50;
 const maxRows = 200;
 const maxExcerptLength = 160;
 
@@ -30,14 +41,19 @@ export function createCatalogViews(options: BrowseOptions): CatalogViews {
 
 function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageContext<unknown>): Html {
   const listing = catalogCache.listing(audienceOf(page.caller));
-  const query = (page.query.get('q') ?? '').trim().slice(0, 256);
-  const found = searchListing(listing, query);
-  return html`<p>
-      ${formatCount(listing.services.length, 'service')} in total. Programs read them over SOAP: see
-      <a href="${soapPath}">the SOAP service</a> and its <a href="${soapPath}?wsdl">WSDL</a>.
-    </p>
-    ${createActions(page, rootFolder)} ${searchForm(page, query)}
-    ${found ? searchView(store, page, listing, found, query) : contentsView(store, page, listing)}`;
+  const search = searchOf(page);
+  const found = searchListing(listing, search);
+  const services = found?.services ?? listing.byFolder.get(rootFolder) ?? [];
+  return html`${toolbar(page, { services, folderName: rootFolder, count: formatCount(listing.services.length, 'service') })}
+    ${found ? searchView(store, page, listing, found, search) : contentsView(store, page, listing)}
+    <p class="hint">
+      Programs read all services over SOAP: see <a href="${soapPath}">the SOAP service</a> and its
+      <a href="${soapPath}?wsdl">WSDL</a>.
+    </p>`;
+}
+
+function searchOf({ query }: PageContext<unknown>): string {
+  return (query.get('q') ?? '').trim().slice(0, 256);
 }
 
 function contentsView(store: Reader, page: PageContext<unknown>, listing: Listing): Html {
@@ -74,12 +90,18 @@ function searchView(
 
 function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>): Html {
   const { folderName, description } = page.subject;
-  const services = catalogCache.listing(audienceOf(page.caller)).byFolder.get(folderName) ?? [];
-  const mayDelete = services.length === 0 && mayCall(page.caller, 'publisher');
-  return html`${createActions(page, folderName)} ${searchForm(page, '')}
+  const listing = catalogCache.listing(audienceOf(page.caller));
+  const all = listing.byFolder.get(folderName) ?? [];
+  const search = searchOf(page);
+  const services =
+    searchListing(listing, search)?.services.filter((service) => service.folderName === folderName) ?? all;
+  const mayDelete = all.length === 0 && mayCall(page.caller, 'publisher');
+  const everywhere = `${page.href('services')}?${new URLSearchParams({ q: search }).toString()}`;
+  return html`${toolbar(page, { services, folderName, count: formatCount(services.length, 'service') })}
     <section aria-labelledby="services">
       <h2 id="services">Services in this folder</h2>
       ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
+      ${search !== '' && html`<p><a href="${everywhere}">Search all folders for “${search}”</a></p>`}
     </section>
     ${
       mayDelete &&
@@ -92,40 +114,51 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
     }`;
 }
 
+type ServiceToolbar = {
+  readonly services: readonly Service[];
+  readonly folderName: string;
+  readonly count: string;
+};
+
+function toolbar(page: PageContext<unknown>, { services, folderName, count }: ServiceToolbar): Html {
+  const options = typeOptions(services);
+  const type = page.query.get('type') ?? '';
+  return renderToolbar({
+    action: page.here(),
+    search: {
+      label: folderName === rootFolder ? 'Search services' : 'Search this folder',
+      value: searchOf(page),
+    },
+    filters: options.length > 2 || type !== '' ? [renderSelect('type', 'Type', options, type)] : [],
+    keep: listParameters(page.query, ['sort', 'order']),
+    count,
+    actions: createActions(page, folderName),
+  });
+}
+
 /** A new service lies in the folder of the page. */
 function createActions({ href, caller }: PageContext<unknown>, folderName: string): Html | false {
   const service = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
   return (
     mayCall(caller, 'publisher') &&
-    html`<p class="lead-actions">
-      <a class="button" href="${href('services', 'createService')}${service && `?${service}`}">Create service</a>
-      <a class="button second" href="${href('services', 'createFolder')}">Create folder</a>
-    </p>`
+    html`<a class="button second" href="${href('services', 'createFolder')}">Create folder</a>
+      <a class="button" href="${href('services', 'createService')}${service && `?${service}`}">Create service</a>`
   );
-}
-
-function searchForm({ href }: PageContext<unknown>, query: string): Html {
-  return html`<form class="search" role="search" method="get" action="${href('services')}">
-    <label for="q">Search services</label>
-    <input id="q" name="q" type="search" maxlength="256" value="${query}" aria-describedby="q-hint" />
-    <button>Search</button>
-    <p class="hint" id="q-hint">Words from the name, folder, type or description.</p>
-  </form>`;
 }
 
 function folderTable(
   store: Reader,
-  { href, query }: PageContext<unknown>,
+  page: PageContext<unknown>,
   names: readonly string[],
   { byFolder }: Listing,
 ): Html {
-  return pagedTable(query, names, 'folder', (visible) => {
+  return pagedTable(page, names, 'folder', (visible) => {
     const rows = visible.map((name): Row => [
-      html`<a href="${href('services', name)}">${name}</a>`,
+      html`<a href="${page.href('services', name)}">${name}</a>`,
       formatNumber(byFolder.get(name)?.length ?? 0),
       excerptOf(findFolder(store, name)?.description ?? ''),
     ]);
-    return renderTable('Folders', ['Folder', 'Services', 'Description'], rows);
+    return renderList('Folders', ['Folder', 'Services', 'Description'], rows);
   });
 }
 
@@ -135,7 +168,7 @@ function serviceTable(
   { withFolder = false } = {},
 ): Html {
   const chosen = arrangeServices(services, page.query);
-  const table = pagedTable(page.query, chosen, 'service', (visible) => {
+  return pagedTable(page, chosen, 'service', (visible) => {
     const rows = visible.map((service): Row => {
       const { folderName, serviceName, type, access, description, updatedAt } = service;
       const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
@@ -148,33 +181,45 @@ function serviceTable(
         renderAgo(updatedAt, page.now),
       ];
     });
-    const folder = withFolder ? ['Folder'] : [];
-    const columns = ['Service', ...folder, 'Type', 'Visible to', 'Description', 'Changed'];
-    return renderTable('Services', columns, rows);
+    const sorting = serviceSorting(page.query);
+    const keep = listParameters(page.query, keptParameters);
+    const columns = [
+      sortableColumn('Service', 'name', sorting, keep),
+      ...(withFolder ? ['Folder'] : []),
+      sortableColumn('Type', 'type', sorting, keep),
+      'Visible to',
+      'Description',
+      sortableColumn('Changed', 'changed', sorting, keep),
+    ];
+    return renderList('Services', columns, rows);
   });
-  return html`${services.length > 1 && arrangeForm(page, services)} ${table}`;
 }
 
 /** Folders and services have their own start, so that paging through one list keeps the position in the other. */
 const startParameters = { folder: 'startFolder', service: 'start' } as const;
 
 // The query may contain a token, which links must not repeat.
-const keptParameters: readonly string[] = ['q', 'type', 'sort', ...Object.values(startParameters)];
+const keptParameters: readonly string[] = ['q', 'type', 'sort', 'order', ...Object.values(startParameters)];
 
 function pagedTable<T>(
-  query: URLSearchParams,
+  { query, here }: PageContext<unknown>,
   all: readonly T[],
   noun: keyof typeof startParameters,
   render: (visible: readonly T[]) => Html,
 ): Html {
-  if (all.length === 0) return html`<p class="none">No ${noun}s.</p>`;
+  if (all.length === 0) {
+    const isFiltered = query.get('q') || query.get('type');
+    return renderEmpty(
+      isFiltered ? `No ${noun} matches.` : `There are no ${noun}s here.`,
+      isFiltered ? { href: here(), label: 'Remove the filters' } : undefined,
+    );
+  }
   const name = startParameters[noun];
-  const range = pageRange(query, { usual: maxRows, most: maxRows, name });
+  const range = pageRange(query, { usual: usualRows, most: maxRows, name });
   const visible = all.slice(range.start, range.start + range.num);
-  const keep = Object.fromEntries([...query].filter(([key]) => keptParameters.includes(key)));
+  const keep = listParameters(query, keptParameters);
   const label = noun === 'folder' ? 'Folders' : 'Services';
-  const pager = (position: string) => renderPager(label, range, all.length, { keep, name, position });
-  return html`${visible.length > 0 && html`${pager('above the table')} ${render(visible)}`} ${pager('')}`;
+  return html`${visible.length > 0 && render(visible)} ${renderPager(label, range, all.length, { keep, name })}`;
 }
 
 function excerptOf(description: string): string {

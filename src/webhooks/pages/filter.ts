@@ -1,10 +1,13 @@
 // The form that filters deliveries. It works without a script: the times are chosen from lists.
 import { formatTime } from '../../console/json.ts';
+import { type Option, compareNaturally, renderSelect } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { Reader } from '../../store/state.ts';
 import { filterFields } from '../deliveries-fields.rest.ts';
 import { eventTypeNames } from '../event-types.ts';
 import { deliveryStates } from '../queue/delivery.ts';
+import { webhooks } from '../webhook.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -24,38 +27,50 @@ export function givenFilter({ query }: PageContext<unknown>): Record<string, str
   );
 }
 
-export function renderFilter(page: PageContext<unknown>, action: string): Html {
-  const given = givenFilter(page);
-  const states = ['', ...deliveryStates].map((state) => ({
-    value: state,
-    label: state === '' ? 'All' : state,
-  }));
-  const listed = states.some(({ value }) => value === (given.state ?? ''))
-    ? states
-    : [...states, { value: given.state ?? '', label: (given.state ?? '').split(',').join(', ') }];
-  return html`<form class="filter" role="search" method="get" action="${action}" aria-label="Filter deliveries">
-    ${selectView('state', 'State', listed, given.state)}
-    ${inputView('changeType', 'Event type', given.changeType, { suggestions: eventTypeNames })}
-    ${inputView('status', 'HTTP status', given.status, { placeholder: '503, or none' })}
-    ${inputView('eventId', 'Event id', given.eventId)}
-    ${selectView(
+/** The form without its frame. */
+export function filterControls(page: PageContext<unknown>, store: Reader): Html[] {
+  const { state, changeType, status, eventId, from, to } = givenFilter(page);
+  const ago = (label: string) => `${label} ago`;
+  return [
+    renderSelect('state', 'State', optionsOf('All states', deliveryStates, state), state),
+    renderSelect(
+      'changeType',
+      'Event type',
+      optionsOf('All event types', knownTypes(store), changeType),
+      changeType,
+    ),
+    inputView('status', 'HTTP status', status, { placeholder: 'Status, or none' }),
+    renderSelect(
       'from',
       'Since',
-      momentsOf(page.now, given.from, 'Any time', (label) => `${label} ago`),
-      given.from,
-    )}
-    ${selectView(
+      momentsOf(page.now, from, 'Any time', (label) => `Since ${ago(label)}`),
+      from,
+    ),
+    renderSelect(
       'to',
       'Until',
-      momentsOf(page.now, given.to, 'Now', (label) => `${label} ago`),
-      given.to,
-    )}
-    <button>Filter</button>
-    ${Object.keys(given).length > 0 && html`<a href="${action}">Show all</a>`}
-  </form>`;
+      momentsOf(page.now, to, 'Until now', (label) => `Until ${ago(label)}`),
+      to,
+    ),
+    inputView('eventId', 'Event id', eventId),
+  ];
 }
 
-type Option = { readonly value: string; readonly label: string };
+/** The types of the server, and others that webhooks subscribe to. */
+function knownTypes(store: Reader): string[] {
+  const subscribed = [...store.all(webhooks)].flatMap(({ changeTypes }) => changeTypes);
+  const others = new Set(subscribed.filter((type) => type !== '*' && !eventTypeNames.includes(type)));
+  return [...eventTypeNames, ...[...others].sort(compareNaturally)];
+}
+
+/** A given value that is not listed is offered too. */
+function optionsOf(all: string, values: readonly string[], given: string | undefined): Option[] {
+  const listed = given === undefined || values.includes(given) ? values : [...values, given];
+  return [
+    { value: '', label: all },
+    ...listed.map((value) => ({ value, label: value.split(',').join(', ') })),
+  ];
+}
 
 function momentsOf(
   now: number,
@@ -72,36 +87,7 @@ function momentsOf(
   ];
 }
 
-function selectView(name: string, label: string, options: readonly Option[], chosen = ''): Html {
-  return html`<div>
-    <label for="filter-${name}">${label}</label>
-    <select id="filter-${name}" name="${name}">
-      ${options.map(
-        (option) =>
-          html`<option value="${option.value}" ${option.value === chosen && 'selected'}>${option.label}</option> `,
-      )}
-    </select>
-  </div>`;
-}
-
-type InputOptions = { readonly placeholder?: string; readonly suggestions?: readonly string[] };
-
-function inputView(
-  name: string,
-  label: string,
-  value = '',
-  { placeholder, suggestions = [] }: InputOptions = {},
-): Html {
-  const list = suggestions.length > 0 && html`list="filter-${name}-list"`;
-  return html`<div>
-    <label for="filter-${name}">${label}</label>
-    <input id="filter-${name}" name="${name}" value="${value}" maxlength="64" ${list}
-      ${placeholder !== undefined && html`placeholder="${placeholder}"`} />
-    ${
-      suggestions.length > 0 &&
-      html`<datalist id="filter-${name}-list">
-        ${suggestions.map((one) => html`<option value="${one}"></option>`)}
-      </datalist>`
-    }
-  </div>`;
+function inputView(name: string, label: string, value = '', { placeholder = label } = {}): Html {
+  return html`<label class="unseen" for="filter-${name}">${label}</label>
+    <input id="filter-${name}" name="${name}" value="${value}" maxlength="64" size="12" placeholder="${placeholder}" />`;
 }

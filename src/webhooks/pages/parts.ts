@@ -22,7 +22,7 @@ export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'web
 /** Leaves out other query parameters, because one may be a token. */
 export function returnAddress({ here, query }: PageContext<unknown>): string {
   const kept = new URLSearchParams();
-  for (const name of ['start', 'num', 'health', ...Object.keys(filterFields)])
+  for (const name of ['start', 'num', 'q', 'health', 'sort', 'order', ...Object.keys(filterFields)])
     if (query.get(name)) kept.set(name, query.get(name) ?? '');
   return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
 }
@@ -115,6 +115,17 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
   return deactivatedBy === 'administrator'
     ? html`Deactivated by an administrator ${ago}.`
     : html`Not active since it was created.`;
+}
+
+/** The same in a few words, for a list. */
+export function summariseHealth(webhook: Webhook, { failures, left }: HealthView, now: number): Html | false {
+  const { deactivatedAt, deactivatedBy, active } = webhook;
+  if (active) return failures > 0 && html`${failures} of ${failures + left} failures`;
+  if (deactivatedBy === null) return html`never active`;
+  const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
+  return deactivatedBy === 'failures'
+    ? html`${formatCount(failures, 'failure')}, ${ago}`
+    : html`by an administrator, ${ago}`;
 }
 
 const ranks: Readonly<Record<WebhookHealth, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };

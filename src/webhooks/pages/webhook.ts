@@ -1,6 +1,6 @@
 // The page of one webhook: its health, what can be redelivered, charts, its newest deliveries, and its details.
 import { renderAgo, renderTime } from '../../console/json.ts';
-import { renderFacts } from '../../console/table.ts';
+import { renderFacts, renderToolbar } from '../../console/table.ts';
 import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
@@ -10,7 +10,7 @@ import { webhookSettings } from '../settings.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
 import { maxCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';
-import { renderFilter } from './filter.ts';
+import { filterControls } from './filter.ts';
 import {
   type HealthView,
   explainHealth,
@@ -44,7 +44,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
         <div id="charts" data-live="5">
           ${deliveries.length === 0 ? html`<p>There are no deliveries yet.</p>` : renderCharts(deliveries, now)}
         </div>
-        ${deliveries.length > 0 && renderFilter(page, here('deliveries'))}
+        ${deliveries.length > 0 && renderToolbar({ action: here('deliveries'), filters: filterControls(page, store) })}
         <div id="newest" data-live="5">
           ${listed.length > 0 && renderDeliveries(page, store, listed, webhook)}
           ${

@@ -2,17 +2,33 @@
 import { serviceAtPath } from '../../catalog/catalog.ts';
 import { actionButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import {
+  type Column,
+  type ListParameters,
+  type Row,
+  type Sorting,
+  compareNaturally,
+  listParameters,
+  pageRange,
+  renderEmpty,
+  renderList,
+  renderMenu,
+  renderPager,
+  renderToolbar,
+  sortBy,
+  sortableColumn,
+  sortingOf,
+} from '../../console/table.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { Delivery } from '../queue/delivery.ts';
+import { type Delivery, recoverableStates } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, healths, listWebhooks } from '../webhook.ts';
 import {
   type HealthView,
   compareHealth,
-  explainHealth,
   formHref,
   formatReceiver,
   healthLabels,
@@ -21,6 +37,7 @@ import {
   renderHealth,
   returnAddress,
   signInHint,
+  summariseHealth,
   webhookHref,
 } from './parts.ts';
 import { formatPolicy } from './settings.ts';
@@ -28,88 +45,145 @@ import { maxCharted, sparkline } from './sparkline.ts';
 
 const maxReceiverLength = 48;
 
-type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView };
+/** `lastAt` is set only if the list is sorted by it. */
+type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView; readonly lastAt: number };
+
+/** The health is the usual order, the worst first. */
+const orders = { health: 'ascending', name: 'ascending', last: 'descending' } as const;
+
+type WebhookSorting = Sorting<keyof typeof orders>;
 
 export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => string | undefined): View<S> {
   return async (page) => {
-    const all = await listByHealth(store, pathOf(page.subject), page.now);
-    const asked = page.query.get('health');
-    const listed = all.filter(({ view }) => !asked || view.health === asked);
+    const keep = listParameters(page.query, ['q', 'health', 'sort', 'order']);
+    const sorting = sortingOf(page.query, orders);
+    const searched = await searchWebhooks(store, page, pathOf(page.subject), sorting);
+    const listed = searched.filter(({ view }) => !keep.health || view.health === keep.health);
     const range = pageRange(page.query, { usual: 50 });
-    const rows: Row[] = [];
     const shown = listed.slice(range.start, range.start + range.num);
-    for (const one of shown) rows.push(await rowOf(page, store, one));
-    const columns = ['Webhook', 'Health', 'Recent deliveries', 'Events of', 'Actions'];
-    const ids = shown.map(({ webhook }) => `webhook-${webhook.id}`);
-    return html`<p class="lead-actions">
-        <a class="button" href="${page.here('create')}">Create webhook</a>
-        <a href="${page.href('services', 'webhooks', 'deliveries')}">Deliveries of all webhooks</a>
-        <a href="${page.href('services', 'webhooks', 'settings')}">Settings</a>
-      </p>
+    const { q: search = '', ...kept } = keep;
+    return html`${renderToolbar({
+      action: page.here(),
+      search: { label: 'Search name or host', value: search },
+      keep: kept,
+      chips: renderHealthChips(searched, keep),
+      count: html`<span id="webhook-count" data-live="10">${formatCount(listed.length, 'webhook')}</span>`,
+      actions: html`<a class="button" href="${page.here('create')}">Create webhook</a>`,
+    })}
       ${signInHint(page)}
       <div id="webhooks" data-live="10">
-        ${
-          all.length === 0
-            ? html`<p>There are no webhooks yet.</p>`
-            : html`${renderHealthLinks(page, all)}
-              ${listed.length > 0 && renderTable('Webhooks', columns, rows, ids)}`
-        }
+        ${listed.length === 0 ? renderNone(page, keep) : await renderRows(page, store, shown, columnsOf(sorting, keep))}
+        ${renderPager('Webhooks', range, listed.length, { keep })}
       </div>
-      ${renderPager('Webhooks', range, listed.length, { keep: asked ? { health: asked } : {} })}
       <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
   };
 }
 
-async function listByHealth(
+async function searchWebhooks(
   store: ReadableStore,
+  { query, now }: PageContext<unknown>,
   service: string | undefined,
-  at: number,
+  sorting: WebhookSorting,
 ): Promise<ListedWebhook[]> {
   const windows = await store.deliveries.failureWindows();
   const settings = store.read(webhookSettings);
-  return listWebhooks(store, service)
-    .map((webhook) => ({
-      webhook,
-      view: readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, at),
-    }))
-    .sort((one, other) => compareHealth(one.view, other.view));
+  const words = (query.get('q') ?? '').trim().toLowerCase();
+  const found: ListedWebhook[] = [];
+  for (const webhook of listWebhooks(store, service)) {
+    if (!`${webhook.name} ${new URL(webhook.hookUrl).host}`.toLowerCase().includes(words)) continue;
+    const view = readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
+    const lastAt = sorting.key === 'last' ? await lastDeliveryAt(store, webhook.id) : 0;
+    found.push({ webhook, view, lastAt });
+  }
+  const byName = (one: ListedWebhook, other: ListedWebhook) =>
+    compareNaturally(one.webhook.name, other.webhook.name);
+  return sortBy(found, sorting, {
+    health: (one, other) => compareHealth(one.view, other.view) || byName(one, other),
+    name: byName,
+    last: (one, other) => one.lastAt - other.lastAt,
+  });
+}
+
+/** 0 if there is none. */
+async function lastDeliveryAt(store: ReadableStore, webhookId: string): Promise<number> {
+  const { deliveries } = await store.deliveries.page({ webhookId }, 0, 1);
+  const [last] = deliveries;
+  return last ? (last.endedAt ?? last.createdAt) : 0;
+}
+
+function columnsOf(sorting: WebhookSorting, keep: ListParameters): Column[] {
+  return [
+    sortableColumn('Webhook', 'name', sorting, keep),
+    sortableColumn('Health', 'health', sorting, keep),
+    'Recent deliveries',
+    sortableColumn('Last delivery', 'last', sorting, keep),
+    'Events of',
+    'Actions',
+  ];
+}
+
+async function renderRows(
+  page: PageContext<unknown>,
+  store: ReadableStore,
+  shown: readonly ListedWebhook[],
+  columns: readonly Column[],
+): Promise<Html> {
+  const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
+  const rows: Row[] = [];
+  for (const one of shown) rows.push(await rowOf(page, store, one, undelivered.get(one.webhook.id) ?? 0));
+  const ids = shown.map(({ webhook }) => `webhook-${webhook.id}`);
+  return renderList('Webhooks', columns, rows, ids);
+}
+
+function renderNone({ here }: PageContext<unknown>, { q, health }: ListParameters): Html {
+  return q || health
+    ? renderEmpty('No webhook matches.', { href: here(), label: 'Remove the filters' })
+    : renderEmpty('There are no webhooks yet. A webhook sends the events of services to an address.', {
+        href: here('create'),
+        label: 'Create the first webhook',
+      });
 }
 
 /** Links to the webhooks of each health, with their numbers. */
-function renderHealthLinks({ here, query }: PageContext<unknown>, all: readonly ListedWebhook[]): Html {
-  const asked = query.get('health') ?? '';
-  const link = (health: string, label: string, count: number) =>
-    asked === health
-      ? html`<strong>${label} ${count}</strong>`
-      : html`<a href="${here()}${health !== '' && `?health=${health}`}">${label} ${count}</a>`;
+function renderHealthChips(
+  all: readonly ListedWebhook[],
+  { health: asked = '', ...keep }: ListParameters,
+): Html {
+  const link = (health: string, label: string, count: number) => {
+    const query = new URLSearchParams({ ...keep, ...(health !== '' && { health }) });
+    const current = asked === health && html` aria-current="true"`;
+    return html`<a class="chip" href="?${query.toString()}"${current}>${label} ${formatNumber(count)}</a> `;
+  };
   const counts = healths
     .map((health) => ({ health, count: all.filter(({ view }) => view.health === health).length }))
     .filter(({ health, count }) => count > 0 || health === asked);
-  return html`<p class="choices">
-    ${link('', 'All', all.length)} ${counts.map(({ health, count }) => html`${link(health, healthLabels[health], count)} `)}
+  return html`<p class="chips" id="webhook-healths" data-live="10">
+    ${(all.length > 0 || asked !== '') && link('', 'All', all.length)}
+    ${counts.map(({ health, count }) => link(health, healthLabels[health], count))}
   </p>`;
 }
 
+/** `undelivered` counts the deliveries that a redelivery can recover. */
 async function rowOf(
   page: PageContext<unknown>,
   store: ReadableStore,
   { webhook, view }: ListedWebhook,
+  undelivered: number,
 ): Promise<Row> {
   const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
   const [last] = recent;
   const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
   const isUnreached = view.health === 'ok' && view.failures === 0 && ended?.state === 'failed';
   return [
-    html`<a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a
-      ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
+    html`<a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>
+      <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     isUnreached
-      ? html`<span class="state warn">Last delivery failed</span><br />Active${ended.isPing && ', it was a ping'}.`
-      : html`${renderHealth(view)}<br />${explainHealth(webhook, view, page.now)}`,
-    last
-      ? html`${sparkline(recent)} ${renderLastDelivery(last, page.now)}`
-      : html`<span class="none">No deliveries yet</span>`,
+      ? html`<span class="state warn">Last delivery failed</span> ${ended.isPing && html`<span class="hint">a ping</span>`}`
+      : html`${renderHealth(view)} <span class="hint">${summariseHealth(webhook, view, page.now)}</span>`,
+    last ? sparkline(recent) : html`<span class="none">No deliveries yet</span>`,
+    last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`,
     renderService(page, store, webhook),
-    renderRowActions(page, webhook),
+    renderRowMenu(page, webhook, undelivered),
   ];
 }
 
@@ -121,19 +195,27 @@ export function renderService(page: PageContext<unknown>, store: ReadableStore, 
 
 function renderLastDelivery(last: Delivery, now: number): Html {
   const error = last.attempts.at(-1)?.error;
-  return html`${renderDeliveryState(last)} ${renderAgo(last.endedAt ?? last.createdAt, now)}
-  ${error && html`<br /><span class="hint">${error}</span>`}`;
+  return html`<span${error && html` title="${error}"`}>${renderDeliveryState(last)}</span>
+    ${renderAgo(last.endedAt ?? last.createdAt, now)}`;
 }
 
-function renderRowActions(page: PageContext<unknown>, { id, name, active }: Webhook): Html {
+function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered: number): Html | '' {
+  const { id, name, active } = webhook;
   const deactivate = formHref(page, webhookHref(page, id, 'deactivate'));
-  return html`<div class="actions">
-    ${renderPing(page, id)} ${!active && renderActivate(page, id)}
-    ${
-      active &&
-      html`<a class="destructive" href="${deactivate}" aria-label="Deactivate ${name}">Deactivate …</a>`
-    }
-  </div>`;
+  return renderMenu(id, name, [
+    renderPing(page, id),
+    !active && renderActivate(page, id),
+    active &&
+      undelivered > 0 &&
+      actionOf(
+        page,
+        webhookHref(page, id, 'redeliver'),
+        `Redeliver ${formatNumber(undelivered)} not delivered`,
+      ),
+    html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
+    html`<a href="${formHref(page, webhookHref(page, id, 'edit'))}">Edit</a>`,
+    active && html`<a class="destructive" href="${deactivate}">Deactivate …</a>`,
+  ]);
 }
 
 export function renderPing(page: PageContext<unknown>, id: string): Html | false {

@@ -80,7 +80,7 @@ export type KeptInput = {
 export function keepInput({ form }: RestRequest, operation: Operation, path: string): KeptInput | undefined {
   const entered = Object.keys(operation.fields).filter((name) => isEntered(form, name));
   if (entered.length === 0) return undefined;
-  const texts = Object.entries(linkedTexts(form, operation));
+  const texts = Object.entries(linkedTexts(form, operation)).filter(([name]) => !isAddress(operation, name));
   // Encoding a long text takes long.
   const length = texts.reduce((sum, [, text]) => sum + text.length, 0);
   if (length > maxNextLength) return { state: 'too long', path };
@@ -89,6 +89,12 @@ export function keepInput({ form }: RestRequest, operation: Operation, path: str
   if (kept.length > maxNextLength) return { state: 'too long', path };
   const isComplete = entered.every((name) => texts.some(([known]) => known === name));
   return { state: isComplete ? 'kept' : 'partly', path: kept };
+}
+
+/** An address of a receiver or service may contain a secret. */
+function isAddress({ fields }: Operation, name: string): boolean {
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  return field !== undefined && metaOf(field).format === 'uri';
 }
 
 function isEntered(form: Form, name: string): boolean {

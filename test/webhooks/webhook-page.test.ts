@@ -132,9 +132,20 @@ describe('deliveries', () => {
       name: 'One',
       changeTypes: 'Harbour,ServiceCreated,UpgradeStarted,WebhookFailing',
     });
-    await hooks.publish({ changeType: 'ServiceCreated', service: 'World.MapServer' });
-    await hooks.publish({ changeType: 'UpgradeStarted', payload: '{"from":"1.0","to":"1.1"}' });
-    await hooks.publish({ changeType: 'WebhookFailing', payload: '{"webhookName":"Other <1>"}' });
+    const service = { folderName: '/', serviceName: 'World', type: 'MapServer' };
+    const job = { jobId: 'a', operation: 'upgrade', from: '1.0', to: '1.1' };
+    const webhook = { webhookId: 'b', webhookName: 'Other <1>' };
+    const failures = { failures: 1, numberOfFailures: 2, windowStart: 1 };
+    await hooks.publish({
+      changeType: 'ServiceCreated',
+      service: 'World.MapServer',
+      payload: JSON.stringify(service),
+    });
+    await hooks.publish({ changeType: 'UpgradeStarted', payload: JSON.stringify(job) });
+    await hooks.publish({
+      changeType: 'WebhookFailing',
+      payload: JSON.stringify({ ...webhook, ...failures }),
+    });
     await hooks.settle();
     const page = await see(`${all}/deliveries`);
     const subjects = [...page.matchAll(/data-label="Subject"><div>([\s\S]*?)<\/div>/g)].map(([, cell = '']) =>

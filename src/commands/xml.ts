@@ -48,7 +48,7 @@ export function readAnswerXml(text: string): AnswerElement {
 
 /** At least as many as the text has: a CDATA section or a text may have parts that look like them. */
 function countParts(text: string): number {
-  const parts = /<[^/!?]|=\s*["']/g;
+  const parts = /<[^/!?]|=["'\s]/g;
   let count = 0;
   while (count <= maxParts && parts.test(text)) count += 1;
   return count;

@@ -91,8 +91,8 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     const { address, token } = await startSteward({ TEST_CONTROL: 'true' });
     const page = await open(address, { token });
     await page.goto('/admin/services');
-    await page.getByLabel('Search services').fill('roads');
-    await page.getByLabel('Search services').press('Enter');
+    await page.getByRole('searchbox', { name: 'Search services' }).fill('roads');
+    await page.getByRole('searchbox', { name: 'Search services' }).press('Enter');
     await page.getByRole('heading', { name: '1 service for “roads”' }).waitFor();
     await page.getByRole('link', { name: 'Roads', exact: true }).click();
     await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();

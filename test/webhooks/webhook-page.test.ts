@@ -1,5 +1,6 @@
 // Tests of the pages of one webhook and its deliveries, and of all pages in read-only mode.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventTypes } from '../../src/webhooks/event-types.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
@@ -132,15 +133,17 @@ describe('deliveries', () => {
       name: 'One',
       changeTypes: 'Harbour,ServiceCreated,UpgradeStarted,WebhookFailing',
     });
-    await hooks.publish({ changeType: 'ServiceCreated', service: 'World.MapServer' });
-    await hooks.publish({ changeType: 'UpgradeStarted', payload: '{"from":"1.0","to":"1.1"}' });
-    await hooks.publish({ changeType: 'WebhookFailing', payload: '{"webhookName":"Other <1>"}' });
+    for (const { type, example } of eventTypes) {
+      const payload = JSON.stringify(example.data);
+      const service = type === 'ServiceCreated' ? { service: 'World.MapServer' } : {};
+      await hooks.publish({ changeType: type, payload, ...service });
+    }
     await hooks.settle();
     const page = await see(`${all}/deliveries`);
     const subjects = [...page.matchAll(/data-label="Subject"><div>([\s\S]*?)<\/div>/g)].map(([, cell = '']) =>
       textOf(cell).trim(),
     );
-    expect(subjects).toEqual(['Other &lt;1&gt;', '1.0 → 1.1', 'World.MapServer']);
+    expect(subjects).toEqual(['Harbourmaster', '10.9.1.1234 → 10.9.1.1250', 'World.MapServer']);
     expect(page).toMatch(/<select id="filter-changeType"[\s\S]*?<option value="Harbour">Harbour<\/option>/);
     const found = await see(`${all}/deliveries?changeType=ServiceCreated&state=failed,missed`);
     expect(found).toContain('<option value="ServiceCreated" selected>');

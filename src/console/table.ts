@@ -143,8 +143,8 @@ export function renderToolbar(toolbar: Toolbar): Html {
 }
 
 function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html {
-  const { label = 'Filter', value = '', name = 'q' } = search ?? {};
-  return html`<form role="search" method="get" action="${action}" aria-label="${label}">
+  const { label = '', value = '', name = 'q' } = search ?? {};
+  return html`<form role="search" method="get" action="${action}"${!search && html` aria-label="Filter"`}>
     ${Object.entries(keep).map(([key, kept]) => html`<input type="hidden" name="${key}" value="${kept}" />`)}
     ${
       search &&

@@ -67,12 +67,12 @@ describe('the list', () => {
     expect(text).toMatch(/failing hooks\S+ Failing 2 of 3 failures/);
     expect(text).toMatch(/worse hooks\S+ OK 1 of 3 failures/);
     expect(text).toMatch(/fine hooks\S+ OK No deliveries yet/);
-    expect(text).toMatch(/off hooks\S+ Inactive by an administrator, 40 seconds ago/);
+    expect(text).toMatch(/off hooks\S+ Inactive by an administrator /);
     expect(text).toMatch(/never hooks\S+ Inactive never active/);
     expect(text).toMatch(/ failing hooks.* worse hooks.* fine hooks.* never hooks.* off hooks/);
     await failOnce();
     const page = await see(all);
-    expect(textOf(page)).toMatch(/Deactivated 3 failures, just now/);
+    expect(textOf(page)).toMatch(/Deactivated 3 failures /);
     expect(page.indexOf(`id="webhook-${failing.id}"`)).toBeLessThan(page.indexOf(`id="webhook-${never.id}"`));
     const inactive = textOf(await see(`${all}?health=inactive`));
     expect(inactive).toContain('All 5 OK 1 Deactivated 2 Inactive 2');
@@ -120,7 +120,7 @@ describe('the list', () => {
     expect(textOf(second)).toContain('3 pending deliveries will be discarded. You can redeliver them');
     expect(await press(second, `${all}/${id}/deactivate`)).toBe(all);
     page = await see(all);
-    expect(textOf(page)).toContain('by an administrator, just now');
+    expect(textOf(page)).toContain('Inactive by an administrator');
     expect(textOf(await see(form))).toContain('One is inactive already.');
     hooks.answerWith(200);
     expect(await press(page, `${all}/${id}/ping`)).toBe(all);

@@ -118,14 +118,11 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
 }
 
 /** The same in a few words, for a list. */
-export function summariseHealth(webhook: Webhook, { failures, left }: HealthView, now: number): Html | false {
-  const { deactivatedAt, deactivatedBy, active } = webhook;
-  if (active) return failures > 0 && html`${failures} of ${failures + left} failures`;
-  if (deactivatedBy === null) return html`never active`;
-  const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
-  return deactivatedBy === 'failures'
-    ? html`${formatCount(failures, 'failure')}, ${ago}`
-    : html`by an administrator, ${ago}`;
+export function summariseHealth(webhook: Webhook, { failures, left }: HealthView): string {
+  const { deactivatedBy, active } = webhook;
+  if (active) return failures > 0 ? `${failures} of ${failures + left} failures` : '';
+  if (deactivatedBy === null) return 'never active';
+  return deactivatedBy === 'failures' ? formatCount(failures, 'failure') : 'by an administrator';
 }
 
 const ranks: Readonly<Record<WebhookHealth, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };

@@ -179,7 +179,7 @@ async function rowOf(
       <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     isUnreached
       ? html`<span class="state warn">Last delivery failed</span> ${ended.isPing && html`<span class="hint">a ping</span>`}`
-      : html`${renderHealth(view)} <span class="hint">${summariseHealth(webhook, view, page.now)}</span>`,
+      : html`${renderHealth(view)} <span class="hint">${summariseHealth(webhook, view)}</span>`,
     last ? sparkline(recent) : html`<span class="none">No deliveries yet</span>`,
     last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`,
     renderService(page, store, webhook),

@@ -183,9 +183,9 @@ describe('the manifests', () => {
     expect(podSelector?.matchLabels).toEqual(pods?.metadata?.labels);
     expect(policyTypes).toEqual(['Ingress', 'Egress']);
     const container = pods?.spec?.containers[0];
-    expect(incoming?.map(({ ports }) => ports)).toEqual([
-      [{ protocol: 'TCP', port: container?.ports?.[0]?.name }],
-    ]);
+    expect(incoming?.map(({ ports }) => ports)).toEqual(
+      container?.ports?.map(({ name }) => [{ protocol: 'TCP', port: name }]),
+    );
     expect(
       egress?.map(({ ports }) => ports?.map(({ protocol, port }) => `${protocol ?? ''} ${port ?? 'any'}`)),
     ).toEqual([['UDP 53', 'TCP 53'], ['TCP 5432'], ['TCP 6443', 'TCP 443'], ['TCP any']]);

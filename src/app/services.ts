@@ -200,6 +200,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
   };
   const titles = operationTitles(() => root);
+  const names = targetNames(store);
   const home = showHome({
     store,
     runtime,
@@ -207,6 +208,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     installed,
     startedAt: services.startedAt,
     titleOf: titles.titleOf,
+    nameOf: names.nameOf,
     inUse: {
       store: config.storeUrl === undefined ? 'memory' : 'postgres',
       executor: config.upgradeExecutor,
@@ -239,7 +241,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobWatcher,
       notify: notifyJob,
       resources: {
-        audit: auditResource({ store, titles, names: targetNames(store) }),
+        audit: auditResource({ store, titles, names }),
       },
     }),
     uploads: uploadsResource({

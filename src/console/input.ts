@@ -24,9 +24,14 @@ export function enteredTexts({ form, identity }: RestRequest, operation: Operati
   return Object.fromEntries(shown) as Texts;
 }
 
-function shownAgain({ fields }: Operation, name: string, text: string): string {
+function shownAgain(operation: Operation, name: string, text: string): string {
+  return metaIn(operation, name)?.shownAgain?.(text) ?? text;
+}
+
+/** Undefined if the operation has no such field. */
+function metaIn({ fields }: Operation, name: string): ReturnType<typeof metaOf> | undefined {
   const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-  return (field && metaOf(field).shownAgain?.(text)) ?? text;
+  return field && metaOf(field);
 }
 
 /** A link to a form may fill in its fields, except secrets. */
@@ -35,12 +40,11 @@ export function presentTexts(subject: unknown, given: Form, operation: Operation
 }
 
 /** What an address may contain of a form: no secrets, because browsers store addresses. */
-function linkedTexts(form: Form, { fields }: Operation): Record<string, string> {
-  const isSecret = (name: string) => {
-    const field = fields[name];
-    return field !== undefined && metaOf(field).control === 'password';
+function linkedTexts(form: Form, operation: Operation): Record<string, string> {
+  const isShown = (name: string) => {
+    const meta = metaIn(operation, name);
+    return meta !== undefined && meta.control !== 'password';
   };
-  const isShown = (name: string) => Object.hasOwn(fields, name) && !isSecret(name);
   const texts = Object.keys(form)
     .filter((name) => name === 'next' || name.startsWith(carriedPrefix) || isShown(name))
     .map((name) => [name, textIn(form, name)] as const);
@@ -68,7 +72,7 @@ export function newerValues(rest: RestRequest): NewerValues | undefined {
 }
 
 export type KeptInput = {
-  /** Partly: there was a secret or a file, too. */
+  /** Partly: there was also a password, an address or a file. */
   readonly state: 'kept' | 'partly' | 'too long';
   readonly path: string;
 };
@@ -80,7 +84,9 @@ export type KeptInput = {
 export function keepInput({ form }: RestRequest, operation: Operation, path: string): KeptInput | undefined {
   const entered = Object.keys(operation.fields).filter((name) => isEntered(form, name));
   if (entered.length === 0) return undefined;
-  const texts = Object.entries(linkedTexts(form, operation)).filter(([name]) => !isAddress(operation, name));
+  // The address of a receiver or a service may contain a secret.
+  const isAddress = (name: string) => metaIn(operation, name)?.format === 'uri';
+  const texts = Object.entries(linkedTexts(form, operation)).filter(([name]) => !isAddress(name));
   // Encoding a long text takes long.
   const length = texts.reduce((sum, [, text]) => sum + text.length, 0);
   if (length > maxNextLength) return { state: 'too long', path };
@@ -89,12 +95,6 @@ export function keepInput({ form }: RestRequest, operation: Operation, path: str
   if (kept.length > maxNextLength) return { state: 'too long', path };
   const isComplete = entered.every((name) => texts.some(([known]) => known === name));
   return { state: isComplete ? 'kept' : 'partly', path: kept };
-}
-
-/** An address of a receiver or service may contain a secret. */
-function isAddress({ fields }: Operation, name: string): boolean {
-  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-  return field !== undefined && metaOf(field).format === 'uri';
 }
 
 function isEntered(form: Form, name: string): boolean {

@@ -195,7 +195,7 @@ export class HtmlResponder {
       description: resource.description,
       children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
       operations: isStep ? [] : operations,
-      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, linkedTexts(rest, onPost)) },
+      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, textsOfLink(rest, onPost)) },
       answer: resource.answer,
       json: resource.isFolder ? undefined : json,
       view,
@@ -332,7 +332,7 @@ function endedLead(input: KeptInput['state'] | undefined): string {
     case 'kept':
       return 'Your session has ended. Sign in to go on; your input is kept.';
     case 'partly':
-      return 'Your session has ended. Sign in to go on; your input is kept, except passwords and files.';
+      return 'Your session has ended. Sign in to go on; your input is kept, except passwords, addresses and files.';
     case 'too long':
       return 'Your session has ended. Your input is too long to be kept: go back to copy it before you sign in.';
     case undefined:
@@ -342,7 +342,7 @@ function endedLead(input: KeptInput['state'] | undefined): string {
 }
 
 /** A link to the page may fill in its form. */
-function linkedTexts({ queryText, subject }: RestRequest, operation: Operation): FormView['entered'] {
+function textsOfLink({ queryText, subject }: RestRequest, operation: Operation): FormView['entered'] {
   const given = parseUrlencoded(queryText, requestedFields(operation.fields));
   return presentTexts(subject?.found, given, operation);
 }

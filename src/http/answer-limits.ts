@@ -1,4 +1,4 @@
-// Limits what clients make the server keep that do not read their answers.
+// Limits the memory and the time that clients use who do not read their answers.
 //
 // Answers of at most `minBytes` fit into the buffers of the operating system. A larger answer stays in memory until
 // the client has read it, so all of them together are limited. Answers that share their bytes count once: a listing
@@ -79,9 +79,10 @@ export function limitAnswersInMemory(app: FastifyInstance): void {
 type Pipeline = { unanswered: number; burst: number };
 
 /**
- * Closes connections on which too many requests wait for their answers, and lets other connections have a turn after as
- * many requests of one. Node starts all requests of a pipeline that arrive together, and reads up to 2 MiB of one
- * connection before it looks at another. This runs before Fastify, because there may be thousands of them.
+ * Closes a connection if more than `maxUnanswered` of its requests wait for their answers. After as many requests of one
+ * connection, the others have a turn. Without this, Node starts all requests of a pipeline that arrive together, and
+ * reads up to 2 MiB of one connection before it reads another. A pipeline may have thousands of requests, so this runs
+ * before Fastify.
  */
 export function limitPipelines(handle: RequestListener): RequestListener {
   const pipelines = new WeakMap<Socket, Pipeline>();

@@ -1,4 +1,4 @@
-// Calls back when a request needs no memory any more.
+// Reports when an answer was sent, or when its connection has ended.
 import type { FastifyReply } from 'fastify';
 import type { Socket } from 'node:net';
 

@@ -178,7 +178,7 @@ describe('a form that is sent after the end of its session', () => {
       username: 'kept-name',
       password: 'Secret-word-1',
     });
-    expect(user.body).toContain('your input is kept, except passwords and files.');
+    expect(user.body).toContain('your input is kept, except passwords, addresses and files.');
     expect(nextIn(user.body)).toContain('username=kept-name');
     expect(user.body).not.toContain('Secret-word-1');
     const hook = await send('/admin/services/webhooks/create', {

@@ -121,7 +121,8 @@ function keepLive() {
 
   /** `state` is undefined while the server answers. Otherwise it is the reason why the page is not fresh. */
   function showConnection(state, ...content) {
-    if (state === document.body.dataset.connection && strip.textContent !== '') return;
+    // Screen readers read every change of the strip aloud.
+    if (state === document.body.dataset.connection) return;
     if (state) document.body.dataset.connection = state;
     else delete document.body.dataset.connection;
     strip.replaceChildren(...content);

@@ -51,16 +51,15 @@ export async function readSystemHealth(
     new Map<string, 'delivered' | 'failed'>(),
   );
   const failing = await whileAvailable(() => readFailingWebhooks(store, active, outcomes, now), []);
-  const counted = new Set(failing.map(({ webhook }) => webhook));
+  const counted = new Set(webhooksOf(failing));
   const unreached = active.filter(
     (webhook) => !counted.has(webhook) && outcomes.get(webhook.id) === 'failed',
   );
   const deactivated = listWebhooks(store).filter(
     (webhook) => !webhook.active && webhook.deactivatedBy === 'failures',
   );
-  const [recovered, others] = [true, false].map((has) =>
-    failing.filter(({ hasRecovered }) => hasRecovered === has),
-  ) as [FailingWebhook[], FailingWebhook[]];
+  const recovered = failing.filter(({ hasRecovered }) => hasRecovered);
+  const endangered = failing.filter(({ hasRecovered }) => !hasRecovered);
   const findings: Finding[] = [
     ...store
       .problems()
@@ -70,17 +69,11 @@ export async function readSystemHealth(
       one: ({ name }) => `Webhook ${name} was deactivated after too many failures.`,
       many: 'were deactivated after too many failures',
     }),
-    ...group(
-      page,
-      'warn',
-      others.map(({ webhook }) => webhook),
-      'failing',
-      {
-        one: ({ name }) =>
-          `Webhook ${name} will be deactivated after ${formatCount(others[0]?.left ?? 1, 'more failure')}.`,
-        many: 'will be deactivated after more failures',
-      },
-    ),
+    ...group(page, 'warn', webhooksOf(endangered), 'failing', {
+      one: ({ name }) =>
+        `Webhook ${name} will be deactivated after ${formatCount(endangered[0]?.left ?? 1, 'more failure')}.`,
+      many: 'will be deactivated after more failures',
+    }),
     ...group(page, 'warn', unreached, undefined, {
       one: ({ name }) => `The last delivery of webhook ${name} failed.`,
       many: 'have a last delivery that failed',
@@ -94,6 +87,10 @@ export async function readSystemHealth(
     ...findUpdate(store, href),
   ];
   return { findings, failing, deactivated };
+}
+
+function webhooksOf(failing: readonly FailingWebhook[]): Webhook[] {
+  return failing.map(({ webhook }) => webhook);
 }
 
 /** One finding for all webhooks of a kind. */

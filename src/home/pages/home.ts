@@ -1,9 +1,11 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
+import type { TargetNames } from '../../audit/target-names.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { actionButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderToolbar } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -21,7 +23,7 @@ import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
-import { listWebhooks, webhooks } from '../../webhooks/webhook.ts';
+import { listWebhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 import { navigation } from './frame.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
@@ -33,8 +35,9 @@ type HomeOptions = {
   readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;
-  /** The title of an operation, for the last changes. */
+  /** The title of an operation and the name of what it concerns, for the last changes. */
   readonly titleOf: (operation: string) => string | undefined;
+  readonly nameOf: TargetNames['nameOf'];
   readonly inUse: { readonly store: keyof typeof stores; readonly executor: keyof typeof executors };
 };
 
@@ -73,26 +76,20 @@ export function showHome(options: HomeOptions): View<unknown> {
         ${cards.map(cardView)}
       </ul>
       <div class="split">
-        ${health ? healthView(health) : searchForm(page)} ${await recentView(options, page)}
+        ${health ? healthView(health) : renderToolbar(serviceSearch(page))} ${await recentView(options, page)}
       </div>`;
   };
 }
 
-function searchForm({ href }: PageContext<unknown>): Html {
-  return html`<form class="filter" role="search" method="get" action="${href('services')}" aria-label="Services">
-    <div>
-      <label for="q">Search services</label>
-      <input id="q" name="q" type="search" maxlength="256" />
-    </div>
-    <button>Search</button>
-  </form>`;
+function serviceSearch({ href }: PageContext<unknown>): Parameters<typeof renderToolbar>[0] {
+  return { action: href('services'), search: { label: 'Search services', value: '' } };
 }
 
 const maxRecent = 8;
 
 /** The last changes: of everybody for an administrator, of the caller for others. */
 async function recentView(
-  { store, titleOf }: HomeOptions,
+  { store, titleOf, nameOf }: HomeOptions,
   { caller, href, now }: PageContext<unknown>,
 ): Promise<Html | false> {
   const isAdministrator = mayCall(caller, 'administrator');
@@ -100,6 +97,9 @@ async function recentView(
   const filter = { outcome: 'success', ...(!isAdministrator && { user: caller?.username }) } as const;
   const entries = await whileAvailable(async () => (await store.audit.page(filter, 0, 40)).entries, []);
   const changes = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
+  const names = await Promise.all(
+    changes.map(({ target }) => (target === null ? undefined : nameOf(target))),
+  );
   return html`<section aria-labelledby="recent" id="changes" data-live="10">
     <h2 id="recent">${isAdministrator ? 'Last changes' : 'Your last changes'}</h2>
     ${
@@ -107,24 +107,16 @@ async function recentView(
         ? html`<p class="none">There are none yet.</p>`
         : html`<ol class="recent">
             ${changes.map(
-              ({ at, user, operation, target }) =>
+              ({ at, user, operation, target }, index) =>
                 html`<li>
                   ${renderAgo(at, now)} <strong>${titleOf(operation) ?? operation}</strong>
-                  ${target !== null && targetView(store, target, href)} ${isAdministrator && user !== null && html`by ${user}`}
+                  ${target !== null && html`<a href="${href(...target.split('/'))}"><bdi>${names[index] ?? target}</bdi></a>`} ${isAdministrator && user !== null && html`by ${user}`}
                 </li> `,
             )}
           </ol>`
     }
     ${isAdministrator && html`<p><a href="${href('system', 'audit')}">Audit trail</a></p>`}
   </section>`;
-}
-
-function targetView(store: ReadableStore, target: string, href: PageContext<unknown>['href']): Html {
-  const segments = target.split('/');
-  const [area, kind, id = ''] = segments;
-  const webhook = area === 'services' && kind === 'webhooks' ? store.get(webhooks, id) : undefined;
-  const name = webhook?.name ?? (segments.slice(1).join('/') || target);
-  return html`<a href="${href(...segments)}"><bdi>${name}</bdi></a>`;
 }
 
 function cardView({ title, figure, severity, lines = [] }: Card): Html {

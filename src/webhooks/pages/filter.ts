@@ -60,7 +60,7 @@ export function filterControls(page: PageContext<unknown>, store: Reader): Html[
 function knownTypes(store: Reader): string[] {
   const subscribed = [...store.all(webhooks)].flatMap(({ changeTypes }) => changeTypes);
   const others = new Set(subscribed.filter((type) => type !== '*' && !eventTypeNames.includes(type)));
-  return [...eventTypeNames, ...[...others].sort(compareNaturally)];
+  return [...eventTypeNames, ...Array.from(others).sort(compareNaturally)];
 }
 
 /** A given value that is not listed is offered too. */

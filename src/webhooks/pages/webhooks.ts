@@ -104,7 +104,7 @@ async function searchWebhooks(
   });
 }
 
-/** 0 if there is none. */
+/** 0 for a webhook without deliveries. */
 async function lastDeliveryAt(store: ReadableStore, webhookId: string): Promise<number> {
   const { deliveries } = await store.deliveries.page({ webhookId }, 0, 1);
   const [last] = deliveries;

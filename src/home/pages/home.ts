@@ -97,9 +97,7 @@ async function recentView(
   const filter = { outcome: 'success', ...(!isAdministrator && { user: caller?.username }) } as const;
   const entries = await whileAvailable(async () => (await store.audit.page(filter, 0, 40)).entries, []);
   const changes = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
-  const names = await Promise.all(
-    changes.map(({ target }) => (target === null ? undefined : nameOf(target))),
-  );
+  const names = await Promise.all(changes.map(({ target }) => nameOf(target ?? '')));
   return html`<section aria-labelledby="recent" id="changes" data-live="10">
     <h2 id="recent">${isAdministrator ? 'Last changes' : 'Your last changes'}</h2>
     ${

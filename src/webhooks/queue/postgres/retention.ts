@@ -1,6 +1,7 @@
 // Removes the finished deliveries of a webhook beyond those that it keeps, the ones that finished first before others.
 import { isUnavailable } from '../../../lib/errors.ts';
-import { type Database, isAborted } from '../../../store/postgres/database.ts';
+import type { Database } from '../../../store/postgres/database.ts';
+import { isAborted } from '../../../store/postgres/errors.ts';
 import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Delivery, isRecoverable } from '../delivery.ts';
 

@@ -1,0 +1,50 @@
+// What errors of PostgreSQL and of its client mean, and how the store answers them.
+import pg from 'pg';
+import { ServiceError } from '../../lib/errors.ts';
+
+export const programProblem =
+  'a newer version of the program has changed the database, so this version must not write to it';
+
+const downStates = /^(08|28|53|57(?!014)|58|3D000|25006)/;
+const downMessages =
+  /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
+
+/** Whether the database is unavailable, as opposed to a faulty query. */
+export function isDown(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return downStates.test(error.code ?? '');
+  const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
+  // An AggregateError: the host name has several addresses, and connecting to each has failed.
+  if (Array.isArray(errors)) return errors.every(isDown);
+  return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || downMessages.test(message ?? '');
+}
+
+/** Whether the server has too many connections. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '53300';
+}
+
+/** Whether a lock or statement timed out although the database is available. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
+}
+
+/**
+ * Whether PostgreSQL aborted the transaction because of a conflict with another one, or because this process was
+ * idle in it for too long. It may be repeated.
+ */
+export function isAborted(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ['40001', '40P01', '25P03'].includes(error.code ?? '');
+}
+
+export function busy(): ServiceError {
+  return new ServiceError('unavailable', 'The database is busy.', { retryAfterSeconds: 5 });
+}
+
+export function outdatedProgram(): ServiceError {
+  const message = `The server cannot write: ${programProblem}.`;
+  return new ServiceError('unavailable', message, { retryAfterSeconds: 5 });
+}
+
+export function unreachable(): ServiceError {
+  return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
+}

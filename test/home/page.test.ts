@@ -207,6 +207,7 @@ describe('webhooks', () => {
       '1 thing needs attention.',
       'The last delivery of webhook pinged failed.',
     ]);
+    expect((await cards()).Webhooks).toContain('1 webhook 1 failing');
     const cookie = `steward_session=${server.token('administrator')}`;
     const pageOf = async (path: string) => (await server.get(path, { accept: 'text/html', cookie })).body;
     expect(await pageOf('/admin/services/webhooks')).toMatch(

@@ -34,8 +34,9 @@ type FailingWebhook = {
 
 export type SystemHealth = {
   readonly findings: readonly Finding[];
-  readonly failing: readonly FailingWebhook[];
   readonly deactivated: readonly Webhook[];
+  /** Active webhooks whose last delivery failed, or that are close to their deactivation. */
+  readonly failing: readonly Webhook[];
 };
 
 const maxNames = 3;
@@ -86,7 +87,7 @@ export async function readSystemHealth(
     })),
     ...findUpdate(store, href),
   ];
-  return { findings, failing, deactivated };
+  return { findings, deactivated, failing: [...webhooksOf(endangered), ...unreached] };
 }
 
 function webhooksOf(failing: readonly FailingWebhook[]): Webhook[] {

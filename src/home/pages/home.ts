@@ -250,17 +250,16 @@ async function webhookCard(
   const { pending, oldestPendingSeconds } = await webhookStats(store, now);
   const all = listWebhooks(store);
   const inactive = all.filter(({ active }) => !active).length - deactivated.length;
-  const others = failing.filter(({ hasRecovered }) => !hasRecovered).length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
   const parts: Part[] = [
-    { name: 'ok', count: all.length - deactivated.length - inactive - others, colour: 'good' },
-    { name: 'failing', count: others, colour: 'warn' },
+    { name: 'ok', count: all.length - deactivated.length - inactive - failing.length, colour: 'good' },
+    { name: 'failing', count: failing.length, colour: 'warn' },
     { name: 'deactivated', count: deactivated.length, colour: 'bad' },
     { name: 'inactive', count: inactive, colour: 'none' },
   ];
   return {
     title: 'Webhooks',
-    severity: deactivated.length > 0 ? 'bad' : others > 0 ? 'warn' : undefined,
+    severity: deactivated.length > 0 ? 'bad' : failing.length > 0 ? 'warn' : undefined,
     figure: html`<a href="${href('services', 'webhooks')}"
       >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
     >`,

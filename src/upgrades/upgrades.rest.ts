@@ -24,7 +24,7 @@ import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
 import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
 import type { JobWatcher } from './jobs/job-watcher.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
-import { isWizard, upgradesPage } from './pages/upgrades.ts';
+import { isWizard, upgradesPage } from './pages/overview.ts';
 import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 import {
   deployment,

@@ -5,7 +5,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning, newestJob } from '../jobs/job-table.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import { jobView } from './jobs.ts';
-import { upgradeWizard } from './operations.ts';
+import { upgradeWizard } from './wizard.ts';
 import { availableView, installedView, recommendedView, rollbackView } from './versions.ts';
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {

@@ -14,7 +14,8 @@ import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
 import { type Job, newestJob } from './jobs/job-table.ts';
 import { reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobTitle } from './pages/job-parts.ts';
-import { jobListView, jobView } from './pages/jobs.ts';
+import { jobListView } from './pages/job-list.ts';
+import { jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';
 
 type JobsOptions = {

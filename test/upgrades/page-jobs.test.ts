@@ -278,13 +278,17 @@ describe('after a job', () => {
       await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
       const show = async (address: string) =>
         (await server.get(address, { accept: 'text/html', cookie })).body;
-      expect(await show(path)).toContain('There has been no job yet.');
+      const empty = await show(path);
+      expect(empty).toContain('There has been no job yet.');
+      expect(empty).toContain(`<a href="${upgrades}">Go to upgrades</a>`);
       await startRelease();
       await server.runtime.advance(hour);
       const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
       const list = await show(path);
       expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
       expect(list).toContain('<span class="state bad">Failed</span>');
+      expect(list).toContain('<p class="total">1 job</p>');
+      expect(list).toContain(`<a href="/admin/system/jobs/${jobId}?view=report">Printable report</a>`);
       const page = await show(`${path}/${jobId}`);
       expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
       expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);

@@ -2,11 +2,10 @@
 // pages reads the page again every second; without a script the reader reloads it.
 import { actionButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
-import { type Row, renderPager, pageRange, renderTable } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
@@ -32,23 +31,6 @@ const maxMessages = 200;
 
 /** The failed tile shows these. */
 const lastMessages = 5;
-
-export function jobListView(jobService: JobService): View<unknown> {
-  return async (page) => {
-    const range = pageRange(page.query, { usual: 25 });
-    const { jobs, total } = await jobService.page(range.start, range.num);
-    if (total === 0) return html`<p>There has been no job yet.</p>`;
-    const rows = jobs.map((job): Row => [
-      html`<a href="${page.here(job.id)}">${jobTitle(job)}</a>`,
-      html`${stateView(job)}${job.state !== 'in_progress' && job.reason !== null && html`<br /><span class="hint">${job.reason}</span>`}`,
-      renderAgo(job.startedAt, page.now),
-      formatDuration(durationOf(job, page.now)),
-      html`${job.startedBy}`,
-    ]);
-    return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Duration', 'By'], rows)}
-    ${renderPager('Jobs', range, total)}`;
-  };
-}
 
 /** Of all runs, with the time between them. */
 export function durationOf({ startedAt, endedAt }: Job, now: number): number {

@@ -4,7 +4,15 @@ import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { integer } from '../rest/field-types.ts';
-import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
+import {
+  type CsvRow,
+  type Items,
+  type Operation,
+  type Resource,
+  items,
+  operation,
+  resource,
+} from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
@@ -32,9 +40,6 @@ const pageFields = {
 
 const isRunning = ({ state }: Job) => state === 'in_progress';
 
-/** The title of the page names the job. */
-const ownHeading = 'Progress';
-
 export function historyResource(options: JobsOptions): Resource {
   const { jobService } = options;
   const entry = resource<Job>({
@@ -52,7 +57,7 @@ export function historyResource(options: JobsOptions): Resource {
       // which stays open.
       const here = (...beneath: readonly string[]) =>
         page.href('system', 'jobs', page.subject.id, ...beneath);
-      return jobView(options, page.subject, { ...page, here }, ownHeading);
+      return jobView(options, page.subject, { ...page, here });
     },
   });
   return resource<unknown, typeof pageFields>({
@@ -79,10 +84,15 @@ export function jobsResource(options: JobsOptions): Resource {
     answer: statusAnswer,
     read: ({ subject }) => readStatus(options, subject),
     titleOf: jobTitle,
+    csv: {
+      fileName: 'messages.csv',
+      header: ['when', 'code', 'message'],
+      rows: ({ subject }) => messageRows(jobService, subject),
+    },
     view: (page) =>
       page.query.get('view') === 'report'
         ? reportView(options, page.subject, page)
-        : jobView(options, page.subject, page, ownHeading),
+        : jobView(options, page.subject, page),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
     isOffered: (subject, name) =>
       name === 'cancel' ? isRunning(subject) : reasonNotToResume(options.store, subject) === undefined,
@@ -101,6 +111,11 @@ export function jobsResource(options: JobsOptions): Resource {
     view: jobListView(jobService),
     items: [jobItems(jobService, job)],
   });
+}
+
+async function* messageRows(jobService: JobService, job: Job): AsyncIterable<CsvRow> {
+  const { messages } = await jobService.messages(job);
+  for (const { when, code, message } of messages) yield [new Date(when).toISOString(), code, message];
 }
 
 function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {

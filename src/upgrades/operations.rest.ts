@@ -31,7 +31,13 @@ import {
   prepare,
   previewUpgrade,
 } from './planning/upgrade-request.ts';
-import { currentManifest, deployment, importedManifest, installedVersions } from './versions/deployment.ts';
+import {
+  currentManifest,
+  deployment,
+  importManifest,
+  importedManifest,
+  installedVersions,
+} from './versions/deployment.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -55,7 +61,7 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
   };
 }
 
-const upgradesPage = { name: 'Show the versions', path: ['system', 'upgrades'] };
+const versionsPage = { name: 'Show the versions', path: ['system', 'upgrades', 'available'] };
 
 const versionField = reference().describe('The version, by its id in the version manifest: {"id": "…"}.');
 
@@ -224,7 +230,7 @@ async function start(
         const { problems, to } = prepared;
         if (problems.length > 0 || to === null) throw invalid(problems);
         if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
-        if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+        if (manifest) importManifest(transaction, manifest, at);
         const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
         notify(transaction, started, at);
         return started;
@@ -235,6 +241,7 @@ async function start(
   const what = job.operation === 'upgrade' ? 'Upgrade' : 'Rollback';
   return {
     json: asJson(jobStatus(job, await jobService.messages(job), at)),
+    names: { jobId: id },
     notice: {
       text: `${what} to ${job.to} started.`,
       link: { name: 'Show the job', path: ['system', 'jobs', id] },
@@ -261,12 +268,14 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
     },
     run: async ({ values, update }) => {
       const { manifestFile: versions } = values;
-      const importedAt = runtime.now();
-      await update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
-      return succeeded(
-        `The manifest with ${formatCount(versions.length, 'version')} was imported.`,
-        upgradesPage,
-      );
+      const at = runtime.now();
+      const { length } = await update((transaction) => importManifest(transaction, versions, at));
+      const added =
+        length === 0
+          ? 'None of them is new.'
+          : `${formatCount(length, 'version')} of them ${length === 1 ? 'is' : 'are'} new.`;
+      const text = `The manifest with ${formatCount(versions.length, 'version')} was imported. ${added}`;
+      return succeeded(text, versionsPage);
     },
   });
 }
@@ -280,7 +289,7 @@ function deleteImportedManifestOperation(): Operation {
     fields: {},
     run: async ({ update }) => {
       await update((transaction) => transaction.write(importedManifest, null));
-      return succeeded('The built-in manifest is used again.', upgradesPage);
+      return succeeded('The built-in manifest is used again.', versionsPage);
     },
   });
 }

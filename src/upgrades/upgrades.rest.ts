@@ -3,14 +3,7 @@ import { SharedJson, type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
-import {
-  type PageContext,
-  type Resource,
-  type View,
-  closeBeneathDuringJob,
-  folder,
-  resource,
-} from '../rest/resource.ts';
+import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import {
   availableAnswer,
   currentVersionAnswer,
@@ -25,7 +18,7 @@ import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
 import type { JobWatcher } from './jobs/job-watcher.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { isWizard, upgradesPage } from './pages/overview.ts';
-import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
+import { versionTable, versionsView } from './pages/versions.ts';
 import {
   deployment,
   importedManifest,
@@ -54,7 +47,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
   return resource({
     title: 'Upgrades',
     description:
-      'The status and the messages of the newest job. The page also shows the installed and the available versions.',
+      'The status and the messages of the newest job. The page also shows the installed version and the last jobs.',
     access: 'administrator',
     fields: {
       after: integer(0, 1_000_000_000)
@@ -106,11 +99,6 @@ class StatusReader {
   }
 }
 
-/** The links of the view lead to the upgrades page. */
-function beneathUpgrades({ href }: PageContext<unknown>): PageContext<unknown>['here'] {
-  return (...segments) => href('system', 'upgrades', ...segments);
-}
-
 function childResources(options: UpgradesOptions): Record<string, Resource> {
   const { store, jobService } = options;
   const present = () => store.read(deployment);
@@ -133,7 +121,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           reasons,
           path,
         })),
-      (page) => availableView(store, { ...page, here: beneathUpgrades(page) }),
+      (page) => versionsView(store, page),
     ),
     installed: child(
       'Installed versions',
@@ -154,7 +142,6 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
         const messages = job ? (await jobService.messages(job)).messages : [];
         return { ...asJson(version), messages: asJson(messages) };
       },
-      (page) => currentVersionView(options, page),
     ),
     history: historyResource(options),
     manifestStatus: child(
@@ -168,7 +155,6 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           lastImportedTimestamp: imported?.importedAt ?? null,
         };
       },
-      (page) => manifestView(store, { ...page, here: beneathUpgrades(page) }),
     ),
     checkRollback: child(
       'Check rollback',

@@ -50,6 +50,7 @@ const hideAndNotify = `
 
 /** Chooses the release, uploads its license with the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
+  await page.goto(`${upgrades}/available`);
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
   await page.getByLabel('Install the patches of the release too').selectOption('Yes');
   await page.getByLabel('License file').setInputFiles(license);
@@ -66,6 +67,11 @@ async function startRelease(page: Page): Promise<void> {
   await expectState(page, 'In progress');
 }
 
+async function expectInstalled(page: Page, version: string): Promise<void> {
+  await page.goto(upgrades);
+  expect(await page.locator('#installed + dl').innerText()).toContain(version);
+}
+
 const expectState = (page: Page, state: string) =>
   expect.poll(() => stateOf(page).innerText(), endsWithin).toBe(state);
 
@@ -76,7 +82,6 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     const { address, token, read, runSteps, runToEnd } = await startWithClock();
     const [page, other] = await Promise.all([open(address, { token }), open(address, { token })]);
     await other.addInitScript(hideAndNotify);
-    await page.goto(upgrades);
     await startRelease(page);
     await page.waitForLoadState();
     await page.getByText('Upgrade to 11.0.0.2670 started.').waitFor();
@@ -106,11 +111,10 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
       expect(new Set(counts).size, counts.join()).toBeGreaterThan(4);
     }
     await expect.poll(() => filled.count(), endsWithin).toBeGreaterThan(1);
-    expect(await page.title()).toMatch(/^\d+ % · Upgrades/);
+    expect(await page.title()).toMatch(/^\d+ % · Upgrade from/);
     expect(await stateOf(page).innerText()).toBe('In progress');
     await runToEnd();
     await expectState(page, 'Succeeded');
-    await expectState(other, 'Succeeded');
     const end = 'Upgrade from 10.9.1.1234 to 11.0.0.2670: succeeded.';
     await expect.poll(() => other.title()).toBe(`● ${end}`);
     expect(await other.evaluate('notified')).toEqual(['Steward', end]);
@@ -120,7 +124,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await expect.poll(() => loads).toBe(1);
     await page.getByRole('status').filter({ hasText: end }).waitFor();
     expect(await messagesOf(page).last().innerText()).toMatch(/ 2012 /);
-    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
+    await expectInstalled(other, '11.0.0.2670');
     await page.reload();
     expect(await stateOf(page).innerText()).toBe('Succeeded');
   });
@@ -128,17 +132,22 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   it('that fails shows the reason, and succeeds after it is resumed', async () => {
     const { address, token, runToEnd } = await startWithClock({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     const page = await open(address, { token });
-    await page.goto(upgrades);
     await startRelease(page);
     await runToEnd();
     await expectState(page, 'Failed');
     expect(await page.locator('p.problem').innerText()).toContain('MAP_SERVER');
-    expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
+    await expectInstalled(page, '10.9.1.1234');
+    // The overview offers it too, and shows the end of the job.
     await page.getByRole('button', { name: 'Resume' }).click();
     await expectState(page, 'In progress');
     await runToEnd();
+    await page.getByRole('status').filter({ hasText: '11.0.0.2670: succeeded.' }).waitFor();
+    await expectInstalled(page, '11.0.0.2670');
+    await page
+      .getByRole('link', { name: /^Upgrade from/ })
+      .first()
+      .click();
     await expectState(page, 'Succeeded');
-    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
     expect(
       await messagesOf(page)
         .filter({ hasText: /\b290[12]\b/ })
@@ -149,7 +158,6 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   it('does not look fresh while the server does not answer, and recovers', async () => {
     const { address, token, runSteps } = await startWithClock();
     const page = await open(address, { token });
-    await page.goto(upgrades);
     await startRelease(page);
     const strip = page.locator('#connection');
     const opacity = () => page.evaluate("getComputedStyle(document.getElementById('job-state')).opacity");
@@ -159,7 +167,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await expect
       .poll(() => strip.innerText(), endsWithin)
       .toMatch(/^Not connected since .+\. Trying again …$/);
-    await expect.poll(() => page.title()).toMatch(/^● Offline · Upgrades/);
+    await expect.poll(() => page.title()).toMatch(/^● Offline · Upgrade from/);
     await expect.poll(opacity, endsWithin).toBe('0.6');
     expect(await icon()).not.toBe(usualIcon);
     await expect.poll(() => page.locator('body').getAttribute('data-connection'), endsWithin).toBe('lost');
@@ -167,7 +175,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await page.unroute('**/*');
     await runSteps(30);
     await strip.waitFor({ state: 'hidden' });
-    await expect.poll(() => page.title()).toMatch(/^\d+ % · Upgrades/);
+    await expect.poll(() => page.title()).toMatch(/^\d+ % · Upgrade from/);
     expect(await opacity()).toBe('1');
     await expect.poll(icon).toBe(usualIcon);
 
@@ -177,10 +185,42 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await page.getByLabel('Password').waitFor();
   });
 
+  it('shows the messages of a component in place, and follows them until the reader scrolls back', async () => {
+    const { address, token, runSteps } = await startWithClock();
+    const page = await open(address, { token });
+    await startRelease(page);
+    await page.waitForLoadState();
+    await runSteps(60);
+    const follow = page.getByLabel('Follow');
+    const all = await messagesOf(page).count();
+    let loads = 0;
+    page.on('load', () => (loads += 1));
+    await page.getByRole('link', { name: /^ADMIN/ }).click();
+    await page.getByRole('heading', { name: 'Messages about ADMIN' }).waitFor();
+    for (const line of await messagesOf(page)
+      .filter({ hasText: / 2\d{3} / })
+      .allInnerTexts())
+      expect(line).toContain('ADMIN');
+    await page.getByRole('link', { name: /^ADMIN/ }).click();
+    await expect.poll(() => messagesOf(page).count()).toBeGreaterThanOrEqual(all);
+    await page.getByLabel('Kind').selectOption('Errors only');
+    await expect.poll(() => messagesOf(page).count()).toBe(0);
+    await page.getByRole('link', { name: 'Show all' }).click();
+    await expect.poll(() => messagesOf(page).count()).toBeGreaterThanOrEqual(all);
+    expect(loads).toBe(0);
+    expect(await follow.isChecked()).toBe(true);
+    await messagesOf(page).first().scrollIntoViewIfNeeded();
+    await expect.poll(() => follow.isChecked()).toBe(false);
+    const first = await messagesOf(page).nth(1).boundingBox();
+    await runSteps(30);
+    await expect.poll(() => messagesOf(page).count()).toBeGreaterThan(all);
+    expect((await messagesOf(page).nth(1).boundingBox())?.y).toBeCloseTo(first?.y ?? 0, 0);
+  });
+
   it('to a patch can be cancelled', async () => {
     const { address, token, runSteps, runToEnd } = await startWithClock();
     const page = await open(address, { token });
-    await page.goto(upgrades);
+    await page.goto(`${upgrades}/available`);
     await page.getByRole('link', { name: 'Choose Product 10.9.1 Portal Update' }).click();
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expectState(page, 'In progress');
@@ -192,7 +232,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await runToEnd();
     await expectState(page, 'Cancelled');
     await page.getByText('Cancelled by admin.', { exact: true }).waitFor();
-    expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
+    await expectInstalled(page, '10.9.1.1234');
   });
 
   it('works without scripts, by reloading the page', async () => {
@@ -208,6 +248,6 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
       return stateOf(page).innerText();
     };
     await expect.poll(reload, endsWithin).toBe('Succeeded');
-    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
+    await expectInstalled(page, '11.0.0.2670');
   });
 });

@@ -64,14 +64,14 @@ export async function playScenes(visit: (scene: Scene) => Promise<void>): Promis
     await show('soap', '/services', [(await server.soap(request)).body]);
 
     const license = { id: 'licenseUpload', value: await upload('license.json', '{"licensed":true}') };
-    await act('system/upgrades/upgrade', {
+    const { jobId } = await act<{ jobId: string }>('system/upgrades/upgrade', {
       versionManifest: '{"id":"rel_14072022_2632"}',
       upgradeSettings: JSON.stringify({ userInputs: [license] }),
     });
     await server.runtime.advance(minutes(5));
-    await show('upgrade', '/admin/system/upgrades');
+    await show('upgrade', `/admin/system/jobs/${jobId}`);
     await server.runtime.advance(minutes(10));
-    await show('failed', '/admin/system/upgrades');
+    await show('failed', `/admin/system/jobs/${jobId}`);
     await show('audit', '/admin/system/audit');
   } finally {
     await server.close();

@@ -35,7 +35,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await confirm.fill((await confirm.getAttribute('title')) ?? '');
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expect.poll(() => page.locator('#job .state').innerText()).toBe('Succeeded');
-    await page.waitForLoadState();
+    await page.goto('/admin/system/upgrades');
     expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
   });
 });

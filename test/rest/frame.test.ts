@@ -28,7 +28,8 @@ describe('the navigation', () => {
       ['/admin/services/Maps', 'Services'],
       ['/admin/services/webhooks/create', 'Endpoints'],
       ['/admin/services/webhooks/settings', 'Settings'],
-      ['/admin/system/upgrades', 'Versions'],
+      ['/admin/system/upgrades', 'Overview'],
+      ['/admin/system/upgrades/available', 'Versions'],
       ['/admin/system/jobs', 'Jobs'],
       ['/admin/security/users/add', 'Users'],
       ['/admin/uploads', 'Uploads'],
@@ -37,7 +38,7 @@ describe('the navigation', () => {
       const navigation = partOf((await show(path)).body, 'Main');
       expect(textOf(navigation), path).toBe(
         'Steward Overview Services Webhooks Endpoints Deliveries Settings ' +
-          'Upgrades Versions Jobs Administration Users Audit Uploads Mode',
+          'Upgrades Overview Versions Jobs Administration Users Audit Uploads Mode',
       );
       expect(/aria-current="(?:page|true)"\s*>(\w+)/.exec(navigation)?.[1], path).toBe(current);
     }

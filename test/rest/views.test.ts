@@ -148,15 +148,6 @@ describe('the mode', () => {
 });
 
 describe('versions', () => {
-  it('show the current one and the source of the manifest as sentences with links', async () => {
-    const current = await show('/admin/system/upgrades/currentVersion');
-    expect(current).toContain('No job of this server has installed it.');
-    expect(current).not.toContain('id="contents"');
-    const manifest = await show('/admin/system/upgrades/manifestStatus');
-    expect(plain(manifest)).toMatch(/<dt>Source<\/dt>\s*<dd>Built in<\/dd>/);
-    expect(manifest).toContain('href="/admin/system/upgrades/importManifest">Import a manifest</a>');
-  });
-
   it('are tables and lists with links to the upgrade', async () => {
     const available = await show('/admin/system/upgrades/available');
     expect(available).toContain('href="/admin/system/upgrades?version=rel_14072022_2632"');

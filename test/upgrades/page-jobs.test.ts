@@ -2,10 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import type { Server } from '../kit/server.ts';
-import { cookie, eleven, formOf, hour, patch1, token, upgrades, usePage } from './page-kit.ts';
+import { cookie, eleven, formOf, hour, jobPage, patch1, token, upgrades, usePage } from './page-kit.ts';
 
 let server: Server;
-const { start, open, send, startRelease } = usePage((started) => (server = started));
+const { start, show, open, openVersions, openJob, send, startRelease } = usePage(
+  (started) => (server = started),
+);
 
 describe('a page opened with a token, without a session', () => {
   const openByToken = async (path: string) =>
@@ -49,24 +51,28 @@ describe('while a job runs', () => {
     await start();
     await startRelease();
     await server.runtime.advance(60_000);
-    const page = await open({ version: patch1 });
-    expect(await open({ version: patch1 })).toBe(page);
-    expect(page).toMatch(
-      /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632 <span class="state busy">In progress/,
+    const overview = await open({ version: patch1 });
+    expect(await open({ version: patch1 })).toBe(overview);
+    expect(overview).toMatch(
+      /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632<\/a> <span class="state busy">In progress/,
     );
-    expect(page).toMatch(/<progress max="100" value="\d+"/);
-    expect(page).toContain('<noscript><meta http-equiv="refresh" content="10" /></noscript>');
-    expect(page).toContain('The system is read-only.');
-    expect(page).toContain('1 minute</dd>');
-    expect(page).not.toContain('id="available"');
+    expect(overview).not.toContain('Roll back …');
+    expect(overview).not.toContain('id="newest"');
+    for (const page of [overview, await openJob()]) {
+      expect(page).toMatch(/<progress max="100" value="\d+"/);
+      expect(page).toContain('<noscript><meta http-equiv="refresh" content="10" /></noscript>');
+      expect(page).toContain('The system is read-only.');
+      expect(page).toContain('1 minute</dd>');
+      expect(page).toMatch(/<section aria-labelledby="job" data-running="[^"]+">/);
+      expect(page).toContain('<div id="job-state" data-live="1">');
+    }
     // These are closed while the job runs.
-    expect(page).not.toContain(`href="${upgrades}/history"`);
-    expect(page).toContain('<span class="none">History</span> <code>history</code>');
-    expect(page).toMatch(/<section aria-labelledby="job" data-running="[^"]+">/);
-    expect(page).toContain('<div id="job-state" data-live="1">');
+    expect(overview).not.toContain(`href="${upgrades}/history"`);
+    expect(overview).toContain('<span class="none">History</span> <code>history</code>');
     const messagesIn = (text: string) => text.match(/<li id="message-\d+" data-code=/g)?.length ?? 0;
+    const before = messagesIn(await openJob());
     await server.runtime.advance(2000);
-    expect(messagesIn(await open())).toBeGreaterThan(messagesIn(page));
+    expect(messagesIn(await openJob())).toBeGreaterThan(before);
     expect((await server.get(`${upgrades}/available?token=${token}`)).statusCode).toBe(409);
   });
 
@@ -79,7 +85,7 @@ describe('while a job runs', () => {
     expect(cancelling).toContain('administrator has asked to cancel it');
     expect(formOf(cancelling, '/cancel')).toBeUndefined();
     await server.runtime.advance(hour);
-    const ended = await open();
+    const ended = await openJob();
     expect(ended).toContain('<span class="state warn">Cancelled</span>');
     expect(ended).toContain('Cancelled by administrator.');
     expect(ended).not.toContain('data-running');
@@ -101,14 +107,15 @@ describe('while a job runs', () => {
     expect(stopping).toContain('administrator has asked to stop putting workloads back.');
     expect(formOf(stopping, '/cancel')).toBeUndefined();
     await server.runtime.advance(hour);
-    const stopped = await open();
+    expect(await openVersions()).toContain(
+      'has not put back all of its workloads. Resume it to put the others back.',
+    );
+    const stopped = await openJob();
     expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
     expect(stopped).toContain('Resume puts the other workloads back to their former images.');
     expect(stopped).toMatch(/<button[^>]*>Resume putting back</);
-    expect(stopped).toContain('has not put back all of its workloads. Resume it to put the others back.');
     const tile = stopped.split('<li class="failed">').at(-1)?.split('</li>')[0] ?? '';
     expect(tile).toContain('<strong>SECURITY</strong>');
-    expect(tile).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
     expect(formOf(stopped, '/resume')).toBeDefined();
   });
 
@@ -147,7 +154,7 @@ describe('a job of several hops', () => {
     expect(formOf(first, '/cancel')).toBeDefined();
     expect(first).not.toContain('cannot be cancelled');
     await server.runtime.advance(12_000);
-    const later = await open();
+    const later = await openJob();
     expect(formOf(later, '/cancel')).toBeUndefined();
     expect(later).toContain('It cannot be cancelled now, only between two steps.');
     expect(later).toMatch(
@@ -170,10 +177,14 @@ describe('after a job', () => {
     await start();
     await startRelease();
     await server.runtime.advance(hour);
-    const page = await open();
+    const overview = await open();
+    expect(overview).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Since<\/dt>\s*<dd><time/);
+    expect(overview).toContain('<span class="state good">Succeeded</span>');
+    expect(overview).toContain('data-ended="Upgrade from 10.9.1.1234 to 11.0.0.2632: succeeded."');
+    expect(overview).not.toContain('<progress');
+    const page = await openJob();
     expect(page).toContain('<span class="state good">Succeeded</span>');
     expect(page).toMatch(/<progress max="100" value="100"/);
-    expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Since<\/dt>\s*<dd><time/);
     expect(page).toMatch(/<li id="message-\d+" data-code="2012">[\s\S]*?upgraded successfully/);
     expect(page).not.toContain('data-running');
     expect(page).not.toContain('http-equiv="refresh"');
@@ -186,8 +197,10 @@ describe('after a job', () => {
     const failed = await open();
     expect(failed).toContain('<span class="state bad">Failed</span>');
     expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
-    expect(failed).not.toContain(`?version=${patch1}`);
-    expect(failed).toContain(`?version=${eleven}`);
+    const versions = await openVersions();
+    expect(versions).toContain('Resume it, or upgrade to that version again.');
+    expect(versions).not.toContain(`?version=${patch1}`);
+    expect(versions).toContain(`?version=${eleven}`);
     expect(await send(failed, '/resume')).toBe(upgrades);
     expect(await open()).toContain('In progress');
     await server.runtime.advance(hour);
@@ -198,24 +211,46 @@ describe('after a job', () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
-    const failed = await open();
+    const failed = await openJob();
+    const head = failed.split('class="job-head"')[1]?.split('class="phases"')[0] ?? '';
+    expect(head).toContain('<p class="problem">Update deployment MAP_SERVER: the update of MAP_SERVER fails');
+    expect(head).toMatch(/action="[^"]*\/resume"[\s\S]*<button class="primary">Resume/);
     const tiles = failed.split('aria-label="Components"')[1]?.split('<h3')[0] ?? '';
-    const tile = tiles.split('<li class="failed">')[1] ?? '';
-    expect(tile).toMatch(/<strong>MAP<\/strong> <span>0 of \d<\/span>/);
-    expect(tile).toContain('<p class="problem">Update deployment MAP_SERVER: the update of MAP_SERVER fails');
-    expect(tile).toMatch(/<details open>\s*<summary>Last messages<\/summary>[\s\S]*<code>2901<\/code>/);
-    expect(tile).toMatch(/action="[^"]*\/resume"[\s\S]*<button class="primary">Resume/);
+    // The failed component comes first.
+    expect(tiles.split('<li class="')[1]).toMatch(
+      /^failed"[\s\S]*<strong>MAP<\/strong> <span>0 of \d<\/span>/,
+    );
     expect(tiles).toMatch(/<li class="done">[\s\S]*<strong>ADMIN<\/strong> <span>3 of 3</);
     expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);
     expect(failed).toMatch(/<li class="done">\s*<strong>Prepare<\/strong>\s*<span>8 s<\/span>/);
     expect(failed).toMatch(/<li class="failed">\s*<strong>Deployments<\/strong>/);
     expect(failed).toMatch(/<li class="waiting">\s*<strong>Final check<\/strong>\s*<span>Not started</);
-    const about = await open({ component: 'ADMIN' });
-    const lines = [
-      ...(about.split('id="messages"')[1] ?? '').matchAll(/<li\s+data-code[^]*?<span>(.*?)<\/span>/g),
-    ];
-    expect(lines.length).toBeGreaterThan(5);
-    for (const [, line] of lines) expect(line).toContain('ADMIN');
+    const linesOf = (page: string) =>
+      [...page.matchAll(/<li id="message-\d+" data-code="(\d+)"[^]*?<span>(.*?)<\/span>/g)].map(
+        ([, code, line = '']) => ({ code, line }),
+      );
+    const about = linesOf(await openJob({ component: 'ADMIN' }));
+    expect(about.length).toBeGreaterThan(5);
+    for (const { line } of about) expect(line).toContain('ADMIN');
+    const errors = await openJob({ show: 'errors' });
+    expect(linesOf(errors).map(({ code }) => code)).toEqual(['2901']);
+    expect(errors).toMatch(/1 of \d+ messages\./);
+    const found = linesOf(await openJob({ q: 'pre-DIAGNOSTICS' }));
+    expect(found.map(({ code }) => code)).toEqual(['2287', '2288']);
+    expect(linesOf(await openJob({ q: '2288', component: 'ADMIN' }))).toEqual([]);
+  });
+
+  it('returns all messages of a job as a file', async () => {
+    await start();
+    await send(await open({ version: patch1 }), '/upgrade');
+    await server.runtime.advance(hour);
+    const href = /href="([^"]*f=csv)">Download</.exec(await openJob())?.[1] ?? '';
+    const { headers, body } = await server.get(href, { cookie });
+    expect(headers['content-disposition']).toBe('attachment; filename="messages.csv"');
+    const lines = body.trimEnd().split('\r\n');
+    expect(lines[0]).toBe('when,code,message');
+    expect(lines).toHaveLength(1 + (server.store.read(newestJob)?.messageCount ?? 0));
+    expect(lines[1]).toMatch(/^2026-\S+Z,2010,/);
   });
 
   it('adds up the runs of a resumed job', async () => {
@@ -224,7 +259,7 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     await send(await open(), '/resume');
     await server.runtime.advance(5_000);
-    const page = await open();
+    const page = await openJob();
     expect(page).toMatch(/<dd>1 hour<\/dd>/);
     expect(page).toMatch(/<dt>This run<\/dt>\s*<dd>5 s<\/dd>/);
   });
@@ -233,7 +268,7 @@ describe('after a job', () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
-    const href = /href="([^"]*\?view=report)"/.exec(await open())?.[1] ?? '';
+    const href = /href="([^"]*\?view=report)"/.exec(await openJob())?.[1] ?? '';
     const read = async () => (await server.get(href, { accept: 'text/html', cookie })).body;
     const cells = (page: string, name: string) => {
       const row = page.split(`scope="row">${name}</th>`)[1]?.split('</tr>')[0] ?? '';
@@ -263,10 +298,13 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
-      /<details class="destructive" >\s*<summary>Roll back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
+      /<details class="destructive" id="rollback" >\s*<summary>Roll back …<\/summary>[\s\S]*?<button class="destructive">/,
     );
-    expect(page).toMatch(/Removes Product 10\.9\.1 Portal Update\. Puts back\s+5 containers\./);
-    expect(await send(page, '/rollback')).toBe(upgrades);
+    expect(page).toMatch(/10\.9\.1\.1250: removes Product 10\.9\.1 Portal Update, puts back 5 containers/);
+    const former = await open({ rollback: 'rel_10092021_1234' });
+    expect(former).toMatch(/<details class="destructive" id="rollback" open>/);
+    expect(former).toMatch(/<option value="[^"]*rel_10092021_1234[^"]*" selected>/);
+    expect(await send(page, '/rollback')).toMatch(jobPage);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
     await server.runtime.advance(hour);
     expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
@@ -276,8 +314,6 @@ describe('after a job', () => {
     'lists the job in %s with a link to its page',
     async (path) => {
       await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-      const show = async (address: string) =>
-        (await server.get(address, { accept: 'text/html', cookie })).body;
       const empty = await show(path);
       expect(empty).toContain('There has been no job yet.');
       expect(empty).toContain(`<a href="${upgrades}">Go to upgrades</a>`);
@@ -314,10 +350,11 @@ describe('after a job', () => {
       transaction.jobs.appendMessages(jobId, job.messageCount, many);
       transaction.write(newestJob, { ...job, messageCount: job.messageCount + many.length });
     });
-    const page = await open();
+    const page = await openJob();
     expect(page.match(/<li id="message-\d+" data-code=/g)).toHaveLength(200);
     expect(page).toContain('<span>59999</span>');
-    expect(page).toContain(`href="/admin/system/jobs/${jobId}?f=json"`);
+    expect(page).toContain(`href="/admin/system/jobs/${jobId}?f=csv"`);
+    expect(page).toContain('the newest 200 are shown');
     expect(page.length).toBeLessThan(60_000);
   });
 });

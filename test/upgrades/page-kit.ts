@@ -1,5 +1,6 @@
 // Shared by the tests of the upgrades page: a browser without scripts, which sends the forms of a page.
 import { afterEach, expect } from 'vitest';
+import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 export const token = 'token-of-the-administrator';
@@ -9,6 +10,9 @@ export const eleven = 'rel_14072022_2632';
 export const patch1 = 'pat_17022022_1250';
 
 export const hour = 3_600_000;
+
+/** The path of the page of a job. */
+export const jobPage = /^\/admin\/system\/jobs\/[^/]+$/;
 
 export const plain = (text: string) =>
   text
@@ -23,10 +27,14 @@ export function formOf(page: string, actionEnd: string) {
   const forms = page.match(/<form[\s\S]*?<\/form>/g) ?? [];
   const found = forms.find((form) => new RegExp(`action="[^"]*${actionEnd}"`).test(form));
   if (found === undefined) return undefined;
-  const hidden = found.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
+  const hidden = [...found.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)];
+  // A browser sends the first option of a list in which none is selected.
+  const lists = [...found.matchAll(/<select[^>]* name="([^"]*)"[^>]*>\s*<option value="([^"]*)"/g)];
   return {
     action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
-    fields: Object.fromEntries([...hidden].map(([, name = '', value = '']) => [name, plain(value)])),
+    fields: Object.fromEntries(
+      [...hidden, ...lists].map(([, name = '', value = '']) => [name, plain(value)]),
+    ),
   };
 }
 
@@ -40,15 +48,20 @@ export function usePage(keep: (started: Server) => void) {
     keep(server);
   }
 
-  const open = async (query: Record<string, string> = {}) => {
+  const show = async (path: string, query: Record<string, string> = {}) => {
     const search = new URLSearchParams(query).toString();
-    const response = await server.get(`${upgrades}${search && `?${search}`}`, {
-      accept: 'text/html',
-      cookie,
-    });
+    const response = await server.get(`${path}${search && `?${search}`}`, { accept: 'text/html', cookie });
     expect(response.statusCode, response.body).toBe(200);
     return response.body;
   };
+
+  const open = (query?: Record<string, string>) => show(upgrades, query);
+
+  const openVersions = () => show(`${upgrades}/available`);
+
+  /** The page of the newest job. */
+  const openJob = (query?: Record<string, string>) =>
+    show(`/admin/system/jobs/${server.store.read(newestJob)?.id ?? ''}`, query);
 
   /** Sends a form of the page, and returns the path that the answer redirects to. */
   async function send(page: string, actionEnd: string): Promise<string> {
@@ -74,8 +87,8 @@ export function usePage(keep: (started: Server) => void) {
       'setting.licenseUpload': licenseUpload,
       'setting.updateToLatestPatch': 'false',
     });
-    expect(await send(planned, '/upgrade')).toBe(upgrades);
+    expect(await send(planned, '/upgrade')).toMatch(jobPage);
   }
 
-  return { start, open, send, upload, startRelease };
+  return { start, show, open, openVersions, openJob, send, upload, startRelease };
 }

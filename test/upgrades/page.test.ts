@@ -1,26 +1,90 @@
 // The upgrades page in a browser without scripts, before the first upgrade.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
-import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
+import {
+  cookie,
+  eleven,
+  formOf,
+  hour,
+  jobPage,
+  patch1,
+  plain,
+  token,
+  upgrades,
+  usePage,
+} from './page-kit.ts';
 
 let server: Server;
-const { start, open, send, upload, startRelease } = usePage((started) => (server = started));
+const { start, open, openVersions, send, upload, startRelease } = usePage((started) => (server = started));
 
 describe('the page before the first upgrade', () => {
   it('shows the installed version, and the versions to choose from with those that come before them', async () => {
     await start();
     const page = await open();
     expect(page).toMatch(/<strong>Product 10\.9\.1<\/strong>\s*<span class="version">10\.9\.1\.1234/);
-    expect(page).toContain(`href="${upgrades}?version=${eleven}"`);
-    expect(page).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
-    expect(page).toContain('One job also installs the versions that it needs.');
-    expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?, with one license and one job/);
+    expect(page).toMatch(/Upgrade to Product 11\.2 <span class="state warn">Cannot be rolled back/);
     expect(page).toMatch(
-      /10\.9\.1\.1234 → 11\.0\.0\.2632 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,
+      /in 3 steps with one license and one job:\s*10\.9\.1\.1234 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,
     );
-    expect(page).toContain(`href="${upgrades}/importManifest"`);
     expect(page).not.toContain('<progress');
-    expect(page).not.toContain('Roll back to');
+    expect(page).not.toContain('Roll back …');
+    const versions = await openVersions();
+    expect(versions).toContain(`href="${upgrades}?version=${eleven}"`);
+    expect(versions).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
+    expect(versions).toContain('One job also installs the versions that it needs.');
+    expect(versions).toContain(`href="${upgrades}/importManifest"`);
+    expect(versions).toContain('the built-in manifest');
+  });
+
+  it('recommends the same steps as the plan', async () => {
+    await start();
+    const [, path = ''] = /with one license and one job:\s*([^<]*?)\s*<\/p>/.exec(await open()) ?? [];
+    const license = await upload('license.json', '{}');
+    const plan = await open({ version: 'rel_07122023_5207', step: 'plan', 'setting.licenseUpload': license });
+    const hops = [...plan.matchAll(/<li>(\S+) → <strong>(\S+)<\/strong>/g)];
+    expect(path.split(' → ')).toEqual([hops[0]?.[1], ...hops.map(([, , to]) => to)]);
+  });
+
+  it('offers a template of a manifest that can be imported, and marks its versions as new', async () => {
+    await start();
+    const href = /href="data:application\/json,([^"]*)" download="manifest-template.json"/.exec(
+      await openVersions(),
+    )?.[1];
+    const content = decodeURIComponent(href ?? '');
+    const manifestFile = { name: 'manifest.json', content };
+    const imported = await server.postParts(`${upgrades}/importManifest`, { manifestFile }, token);
+    expect(imported.statusCode, imported.body).toBe(200);
+    const versions = await openVersions();
+    expect(versions).toMatch(/<strong>Next patch<\/strong> <span class="state busy">New</);
+    expect(versions).toContain('the manifest imported at');
+    await server.postParts(`${upgrades}/importManifest`, { manifestFile }, token);
+    expect(await openVersions()).not.toContain('New</span>');
+  });
+
+  it('lists what was checked before the start, and says that the license is not', async () => {
+    await start();
+    const license = await upload('license.json', '{}');
+    const chosen = { version: eleven, step: 'plan' };
+    const checks = (page: string) =>
+      [...page.matchAll(/<span class="state \w+">(\w+)<\/span>\s*<strong>([\w ]+)<\/strong>/g)].map(
+        ([, result, name]) => `${name}: ${result}`,
+      );
+    const ready = await open({ ...chosen, 'setting.licenseUpload': license });
+    expect(checks(ready)).toEqual([
+      'Version: Passed',
+      'Settings: Passed',
+      'License file: Warning',
+      'Deployment: Passed',
+      'Images: Passed',
+    ]);
+    expect(ready).toContain('license.json. Its content is not checked: simulated.');
+    const missing = await open(chosen);
+    expect(checks(missing)).toEqual([
+      'Version: Passed',
+      'Settings: Failed',
+      'Deployment: Passed',
+      'Images: Passed',
+    ]);
   });
 
   it('asks for the settings of a release as controls with their presets', async () => {
@@ -178,7 +242,7 @@ describe('the page before the first upgrade', () => {
       /<code>map-server:10\.9\.1\.\d+<\/code>\s*→ <code>map-server:11\.0\.0\.2632<\/code>/,
     );
     expect(page).toContain('license.json');
-    expect(await send(page, '/upgrade')).toBe(upgrades);
+    expect(await send(page, '/upgrade')).toMatch(jobPage);
     expect((await server.get(`${upgrades}?token=${token}`)).json()).toMatchObject({
       status: { state: 'in_progress' },
       progress: { total: 48 },
@@ -198,7 +262,7 @@ describe('the page before the first upgrade', () => {
     expect(page).not.toContain('Check the settings');
     expect(formOf(page, '/upgrade')?.fields).toMatchObject({ versionManifest: `{"id":"${patch1}"}` });
     expect(formOf(page, '/upgrade')?.fields).not.toHaveProperty('upgradeSettings');
-    expect(await send(page, '/upgrade')).toBe(upgrades);
+    expect(await send(page, '/upgrade')).toMatch(jobPage);
   });
 
   it('shows why a version cannot be installed', async () => {

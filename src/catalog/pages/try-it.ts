@@ -34,7 +34,7 @@ export function tryView(
   return html`<section aria-labelledby="try" id="try-it">
     <h2 id="try">Try it</h2>
     ${session?.caller && session.formToken !== '' && sessionChoice(session.caller.username, session.formToken)}
-    <div class="field" data-needs-script hidden>
+    <div class="field" data-needs-script>
       <label for="try-token">Token</label>
       <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
       <p class="hint" id="try-token-hint">
@@ -48,7 +48,7 @@ export function tryView(
 
 /** steward.js sends the form token, which is valid only together with the cookie of the session. */
 function sessionChoice(username: string, formToken: string): Html {
-  return html`<p data-needs-script hidden>
+  return html`<p data-needs-script>
     <label>
       <input type="checkbox" id="try-session" data-form-token="${formToken}" checked />
       Use my session (${username})
@@ -68,7 +68,7 @@ function operationView(
   const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
   return html`<details class="try" id="${name}">
     <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
-    <form data-try data-needs-script hidden>
+    <form data-try data-needs-script>
       ${argumentNames.map((argument) => argumentView(name, argument))}
       <button>Send ${name}</button>
     </form>

@@ -97,8 +97,9 @@ function morphChildren(from, to) {
 }
 
 /**
- * Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two reads in seconds. The
- * server renders all of it. While no answer arrives, the connection strip says so, and nothing on the page looks fresh.
+ * Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two
+ * reads in seconds; 0 means after a filter only. The server renders all of it. While no answer arrives, the connection
+ * strip says so, and nothing on the page looks fresh.
  */
 function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];
@@ -107,7 +108,7 @@ function keepLive() {
   const strip = document.getElementById('connection');
   const icon = document.querySelector('link[rel="icon"]');
   const usualIcon = icon.getAttribute('href');
-  const waitMs = 1000 * Math.min(...live.map((part) => Number(part.dataset.live)));
+  const waits = live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
   const job = document.querySelector('[data-running]')?.dataset.running;
   let title = document.title;
   let lastAnswer = new Date();
@@ -146,19 +147,16 @@ function keepLive() {
   }
 
   function show(page) {
-    const ended = page.querySelector('[data-ended]')?.dataset.job;
-    if (job && ended === job) {
+    if (job && !page.querySelector('[data-running]')) {
       sessionStorage.setItem('ended', job);
       // The query belongs to an earlier step.
       return location.replace(location.pathname);
     }
-    const log = document.querySelector('.messages');
-    const isAtEnd = log && log.scrollTop + log.clientHeight > log.scrollHeight - 40;
     for (const part of parts) {
       const fresh = page.getElementById(part.id);
       if (fresh) morph(part, fresh);
     }
-    if (isAtEnd) log.scrollTop = log.scrollHeight;
+    if (document.getElementById('follow')?.checked) document.querySelector('.messages').scrollTop = 0;
     title = page.title;
     nameLocalTimes();
     return undefined;
@@ -186,12 +184,44 @@ function keepLive() {
     } catch {
       showLost('Not connected');
     }
-    timer = setTimeout(refresh, failures === 0 ? waitMs : Math.min(2000 * failures, 10_000));
+    if (failures > 0) timer = setTimeout(refresh, Math.min(2000 * failures, 10_000));
+    else wait();
+  }
+
+  function wait() {
+    if (waits.length > 0) timer = setTimeout(refresh, Math.min(...waits));
+  }
+
+  function showFiltered(event, query) {
+    event.preventDefault();
+    history.replaceState(null, '', query);
+    refresh();
   }
 
   showTitle();
-  timer = setTimeout(refresh, waitMs);
-  document.addEventListener('visibilitychange', () => document.hidden || refresh());
+  wait();
+  document.addEventListener('visibilitychange', () => document.hidden || waits.length === 0 || refresh());
+  document.addEventListener('change', ({ target }) => {
+    if (target.closest('[data-in-place]')) target.form?.requestSubmit();
+  });
+  document.addEventListener('submit', (event) => {
+    const form = event.target.closest('[data-in-place] form');
+    if (form) showFiltered(event, `?${new URLSearchParams(new FormData(form))}`);
+  });
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('[data-in-place] a[href^="?"]');
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey;
+    if (link && !opensElsewhere) showFiltered(event, link.getAttribute('href'));
+  });
+  // The newest message is at the end. A reader who scrolls back reads earlier ones.
+  document.addEventListener(
+    'scroll',
+    ({ target }) => {
+      const follow = document.getElementById('follow');
+      if (follow && target.matches?.('.messages')) follow.checked = target.scrollTop > -20;
+    },
+    true,
+  );
 }
 
 keepLive();
@@ -220,15 +250,14 @@ function offerNotification(place) {
   button.textContent = 'Notify me at the end';
   button.addEventListener('click', async () => {
     const permission = await Notification.requestPermission();
-    const line = document.createElement('p');
-    line.className = 'hint';
+    const line = document.createElement('span');
     line.textContent =
       permission === 'granted'
         ? 'This browser notifies you when the job ends. Keep this page open.'
         : 'This browser blocks notifications of this site.';
     button.replaceWith(line);
   });
-  place.after(button);
+  place.append(button);
 }
 
 for (const place of document.querySelectorAll('[data-notify]')) offerNotification(place);
@@ -239,7 +268,8 @@ function announceEnd(section) {
   sessionStorage.removeItem('ended');
   const text = section.dataset.ended;
   const line = document.createElement('p');
-  line.className = section.querySelector('#failure') ? 'problems' : 'result';
+  // A page that shows the failure does not show it twice.
+  line.className = section.querySelector('#failure') ? 'unseen' : 'result';
   line.setAttribute('role', 'status');
   document.querySelector('h1').before(line);
   // Screen readers read a change of a live region, not the text that it begins with.
@@ -369,7 +399,6 @@ function indentXml(xml) {
 }
 
 for (const form of document.querySelectorAll('form[data-try]')) offerTry(form);
-for (const part of document.querySelectorAll('[data-needs-script]')) part.hidden = false;
 for (const session of document.querySelectorAll('#try-session')) chooseSession(session);
 // A link with arguments shows the answer at once.
 for (const form of document.querySelectorAll('form[data-try][data-asked]')) form.requestSubmit();

@@ -21,11 +21,17 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
     { name: 'Deliveries', group: 'Webhooks', path: [...hooks, 'deliveries'], access: 'administrator' },
     { name: 'Settings', group: 'Webhooks', path: [...hooks, 'settings'], access: 'administrator' },
     {
-      name: 'Versions',
+      name: 'Overview',
       group: 'Upgrades',
       path: ['system', 'upgrades'],
       access: 'administrator',
       count: () => (reader.read(newestJob)?.state === 'failed' ? 1 : 0),
+    },
+    {
+      name: 'Versions',
+      group: 'Upgrades',
+      path: ['system', 'upgrades', 'available'],
+      access: 'administrator',
     },
     { name: 'Jobs', group: 'Upgrades', path: ['system', 'jobs'], access: 'administrator' },
     { name: 'Users', group: 'Administration', path: ['security', 'users'], access: 'administrator' },

@@ -123,10 +123,10 @@ function group(
 function findJob(job: Job | null, now: number, href: PageContext<unknown>['href']): Finding[] {
   if (!job || (job.state !== 'in_progress' && job.state !== 'failed')) return [];
   const what = job.operation === 'upgrade' ? 'upgrade' : 'rollback';
-  const page = href('system', 'upgrades');
+  const page = href('system', 'jobs', job.id);
   if (job.state === 'failed') {
     const text = `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`;
-    return [{ severity: 'bad', count: 1, text, href: `${page}#failure` }];
+    return [{ severity: 'bad', count: 1, text, href: page }];
   }
   const { percent } = jobProgress(job, now);
   const text = `The ${what} to ${job.to} is running: ${percent} %.`;

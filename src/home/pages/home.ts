@@ -139,7 +139,7 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
         ? html`<a href="${href('system', 'upgrades')}">${versionName(newest.version)} is available</a>`
         : newest === undefined && html`This is the newest version.`,
       former
-        ? html`<a href="${href('system', 'upgrades')}?rollback=${encodeURIComponent(former.id)}#rollback"
+        ? html`<a href="${href('system', 'upgrades')}?rollback=${encodeURIComponent(former.id)}"
             >Roll back to ${formatVersion(former)} …</a
           >`
         : false,
@@ -198,10 +198,10 @@ const jobSeverities: Readonly<Record<Job['state'], Severity>> = {
 function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   const { href, now } = page;
   const job = store.read(newestJob);
-  const upgrades = (text: string, part = '') =>
-    html`<a href="${href('system', 'upgrades')}${part}">${text}</a>`;
   if (!job) {
-    return { title: 'Last job', figure: html`None yet`, lines: [upgrades('Show available versions')] };
+    const versions = href('system', 'upgrades', 'available');
+    const link = html`<a href="${versions}">Show available versions</a>`;
+    return { title: 'Last job', figure: html`None yet`, lines: [link] };
   }
   const isRunning = job.state === 'in_progress';
   const { percent } = jobProgress(job, now);
@@ -212,13 +212,10 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
       ? html`${percent} % <progress max="100" value="${percent}" aria-label="Running job">${percent} %</progress>`
       : stateView(job),
     lines: [
-      html`${jobTitle(job)}`,
+      html`<a href="${href('system', 'jobs', job.id)}">${jobTitle(job)}</a>`,
       isRunning
         ? html`${job.workloadsDone} of ${formatCount(job.workloads, 'deployment')}`
         : job.endedAt !== null && renderAgo(job.endedAt, now),
-      job.state === 'failed'
-        ? upgrades('Show why', '#failure')
-        : upgrades(isRunning ? 'Show progress' : 'Show the job'),
       resumeButton(store, job, page),
     ],
   };
@@ -236,7 +233,7 @@ function resumeButton(
       label: resumeLabel(job),
       action: href('system', 'jobs', job.id, 'resume'),
       formToken,
-      next: href('system', 'upgrades'),
+      next: href('system', 'jobs', job.id),
       isPrimary: true,
     })
   );

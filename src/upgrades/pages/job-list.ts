@@ -10,12 +10,12 @@ import {
   renderToolbar,
 } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html } from '../../lib/html.ts';
+import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { Job } from '../jobs/job-table.ts';
 import { jobTitle, stateView } from './job-parts.ts';
-import { durationOf } from './jobs.ts';
+import { durationOf, endOf } from './jobs.ts';
 
 export function jobListView(jobService: JobService): View<unknown> {
   return async (page) => {
@@ -26,14 +26,34 @@ export function jobListView(jobService: JobService): View<unknown> {
         href: page.href('system', 'upgrades'),
         label: 'Go to upgrades',
       });
-    return html`${renderToolbar({ action: page.here(), count: formatCount(total, 'job') })}
-      ${renderList(
-        'Jobs',
-        ['Job', 'State', 'Started', 'Duration', 'By', 'Actions'],
-        jobs.map((job) => rowOf(job, page)),
-      )}
-      ${renderPager('Jobs', range, total)}`;
+    return html`${renderToolbar({ action: page.here(), count: formatCount(total, 'job') })} ${jobTable('Jobs', jobs, page)}
+    ${renderPager('Jobs', range, total)}`;
   };
+}
+
+const maxLast = 5;
+
+export async function lastJobs(jobService: JobService, page: PageContext<unknown>): Promise<Html | false> {
+  const { jobs } = await jobService.page(0, maxLast);
+  const here = (...beneath: readonly string[]) => page.href('system', 'jobs', ...beneath);
+  const [newest] = jobs;
+  return (
+    newest !== undefined &&
+    html`<section aria-labelledby="last" data-ended="${endOf(newest)}" data-job="${newest.id}">
+      <h2 id="last">Last jobs</h2>
+      ${jobTable('Last jobs', jobs, { ...page, here })}
+      <p><a href="${here()}">All jobs</a></p>
+    </section>`
+  );
+}
+
+function jobTable(label: string, jobs: readonly Job[], page: PageContext<unknown>): Html {
+  const columns = ['Job', 'State', 'Started', 'Duration', 'By', 'Actions'];
+  return renderList(
+    label,
+    columns,
+    jobs.map((job) => rowOf(job, page)),
+  );
 }
 
 function rowOf(job: Job, page: PageContext<unknown>): Row {

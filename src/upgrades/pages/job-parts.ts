@@ -46,3 +46,11 @@ export function figuresView(figures: readonly Figure[]): Html {
 export function signInHint({ here }: Pick<PageContext<unknown>, 'here'>, purpose: string): Html {
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
+
+/** How to continue after a failed job, which blocks other upgrades. */
+export function repairText({ to, reverting }: Job, isNewest: boolean): string {
+  if (reverting)
+    return `The job to ${to} has not put back all of its workloads. Resume it to put the others back.`;
+  const remedy = isNewest ? 'Resume it, or upgrade to that version again.' : 'Upgrade to that version again.';
+  return `The job to ${to} has failed. ${remedy}`;
+}

@@ -1,7 +1,8 @@
-// The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
-// pages reads the page again every second; without a script the reader reloads it.
+// The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
+// job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
 import { actionButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderSelect, renderToolbar } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -11,7 +12,7 @@ import type { JobService } from '../jobs/job-service.ts';
 import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
 import type { Job } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
-import type { Message } from '../jobs/messages.ts';
+import type { Code, Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
 import { deployment, newestInstalled } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
@@ -24,13 +25,13 @@ import {
   stateView,
   resumeLabel,
 } from './job-parts.ts';
-import { failedComponent, phasesView, tilesOf, tilesView } from './picture.ts';
+import { phasesView, tilesOf, tilesView } from './picture.ts';
 
 /** A release of thousands of workloads has more messages than a page can show. */
 const maxMessages = 200;
 
-/** The failed tile shows these. */
-const lastMessages = 5;
+/** Failures, resumptions, cancellations, and workloads that were put back. */
+export const interventions: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
 
 /** Of all runs, with the time between them. */
 export function durationOf({ startedAt, endedAt }: Job, now: number): number {
@@ -39,90 +40,80 @@ export function durationOf({ startedAt, endedAt }: Job, now: number): number {
 
 export type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
 
-export async function jobView(
-  { store, runtime, jobService }: JobViewOptions,
-  job: Job,
-  page: PageContext<unknown>,
-  heading = jobTitle(job),
-): Promise<Html> {
-  const at = runtime.now();
+type PageOf = PageContext<unknown>;
+
+/** A job as it is now. The plan of a job that has succeeded or was cancelled is deleted. */
+type JobState = {
+  readonly job: Job;
+  readonly plan: Plan | undefined;
+  readonly at: number;
+  readonly store: ReadableStore;
+  readonly page: PageOf;
+};
+
+async function readState({ store, runtime }: JobViewOptions, job: Job, page: PageOf): Promise<JobState> {
+  const hasPlan = job.state === 'in_progress' || job.state === 'failed';
+  const plan = hasPlan ? await store.jobs.plan(job.id) : undefined;
+  return { job, plan, at: runtime.now(), store, page };
+}
+
+export async function jobView(options: JobViewOptions, job: Job, page: PageOf): Promise<Html> {
+  const state = await readState(options, job, page);
+  const { plan, at } = state;
+  const filter = filterOf(job, plan, page.query);
+  const messages = await readMessages(options.jobService, job, filter);
+  const ended = job.endedAt !== null && html`, ended ${renderAgo(job.endedAt, at)}`;
+  return liveJob(
+    state,
+    html`${headView(state, 'Progress')}
+      <p>
+        Started by ${job.startedBy}
+        ${ended ? renderAgo(job.startedAt, at) : html`at ${renderTime(job.startedAt)}`}${ended}.
+        ${ended && html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`}
+      </p>
+      ${phasesView(job, plan, at)}
+      <div class="job-parts" id="job-parts" data-in-place>
+        ${tilesView(job, { plan, selected: filter.component?.name })} ${logView(state, messages, filter)}
+      </div>`,
+  );
+}
+
+/** A job that needs attention, on a page about something else. */
+export async function jobSummary(options: JobViewOptions, job: Job, page: PageOf): Promise<Html> {
+  const state = await readState(options, job, page);
+  const title = html`<a href="${page.href('system', 'jobs', job.id)}">${jobTitle(job)}</a>`;
+  return liveJob(state, headView(state, title));
+}
+
+/** A page that was opened with a bearer token has no session, so the script cannot read it again. */
+function liveJob({ job, page }: JobState, content: Html): Html {
   const isRunning = job.state === 'in_progress';
-  const plan = isRunning || job.state === 'failed' ? await store.jobs.plan(job.id) : undefined;
-  const filter = filterOf(job, plan, page.query.get('component'));
-  const messages = await readMessages(jobService, job, filter);
-  // The script needs the session cookie to send requests. A page that was opened with a bearer token has none.
-  const isFollowed = isRunning && page.formToken !== '';
-  const buttons = actions(store, job, plan, page);
-  const failed = failedComponent(job, plan);
-  const failure = job.state === 'failed' && (await failureView(jobService, job, buttons));
-  const tiles = tilesView(job, {
-    plan,
-    selected: filter?.component ?? null,
-    hrefOf: (component) => `${page.here()}?component=${encodeURIComponent(component)}#messages`,
-    ...(failure && { open: failure }),
-  });
-  return html`<section aria-labelledby="job" ${isFollowed ? html`data-running="${job.id}"` : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
-    ${isRunning && followLine(page, isFollowed)}
-    <div id="job-state" ${isFollowed && html`data-live="1"`}>
-    <h2 id="job">${heading} ${stateView(job)}</h2>
-    <p>
-      Started by ${job.startedBy}
-      ${isRunning ? html`at ${renderTime(job.startedAt)}` : renderAgo(job.startedAt, at)}${
-        job.endedAt !== null && html`, ended ${renderAgo(job.endedAt, at)}`
-      }.
-      ${!isRunning && html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`}
-    </p>
-    ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${progressView(job, at)}
-    ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
-    ${!failure && buttons}
-    <h3 id="messages">${filter ? html`Messages about ${filter.component}` : 'Messages'}</h3>
-    ${job.messageCount > 0 && messages.count === 0 ? removedMessages : messagesView(job, messages, filter, page)}
-    </div>
+  const hasSession = page.formToken !== '';
+  const seconds = isRunning ? 1 : 0;
+  return html`<section aria-labelledby="job" ${isRunning && hasSession ? html`data-running="${job.id}"` : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
+    ${isRunning && followLine(page, hasSession)}
+    <div id="job-state" ${hasSession && html`data-live="${seconds}"`}>${content}</div>
   </section>`;
 }
 
 /** The script announces this to a reader who has followed the job. */
-function endOf(job: Job): string | undefined {
+export function endOf(job: Job): string | undefined {
   const { state, reason } = job;
   if (state === 'in_progress') return undefined;
   return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
-/** The messages about one component: those that name it or one of its workloads. */
-type MessageFilter = { readonly component: string; readonly names: readonly string[] };
-
-function filterOf(job: Job, plan: Plan | undefined, component: string | null): MessageFilter | undefined {
-  const tile = tilesOf(job, plan).find(({ name }) => name === component);
-  return tile && { component: tile.name, names: [tile.name, ...tile.workloads] };
-}
-
-async function readMessages(
-  jobService: JobService,
-  job: Job,
-  filter: MessageFilter | undefined,
-): Promise<JobMessages> {
-  if (!filter) return jobService.messages(job, Math.max(0, job.messageCount - maxMessages));
-  const { messages, count } = await jobService.messages(job);
-  const found = messages.filter(({ message }) => filter.names.some((name) => message.includes(name)));
-  return { messages: found.slice(-maxMessages), count };
-}
-
-/** What has failed, the messages before it, and the button to go on. */
-async function failureView(jobService: JobService, job: Job, buttons: Html | false): Promise<Html> {
-  const { messages } = await jobService.messages(job, Math.max(0, job.messageCount - lastMessages));
-  return html`<div class="failure" id="failure">
-    <p class="problem">${job.reason}</p>
-    ${buttons}
-    ${
-      messages.length > 0 &&
-      html`<details open>
-        <summary>Last messages</summary>
-        <ol class="plain-log">
-          ${messages.map((message) => messageView(message))}
-        </ol>
-      </details>`
-    }
-  </div>`;
+function headView(state: JobState, heading: Html | string): Html {
+  const { job, at } = state;
+  const { button, text } = actionsOf(state);
+  const isFailed = job.state === 'failed';
+  const hint = text !== undefined && html`<p class="hint">${text}</p>`;
+  return html`<div class="job-head">
+      <h2 id="job">${heading} ${stateView(job)}</h2>
+      ${progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
+    </div>
+    ${isFailed && html`<div class="problems" id="failure"><p class="problem">${job.reason}</p>${hint}</div>`}
+    ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${!isFailed && hint}`;
 }
 
 function progressView(job: Job, at: number): Html {
@@ -133,16 +124,16 @@ function progressView(job: Job, at: number): Html {
   const run: Figure = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
   const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
   const tenths = Math.floor(percent / 10);
-  return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style} ${isRunning && html`data-percent="${percent}"`}>${percent} %</progress>
-    ${isRunning && html`<p class="unseen" role="status">${tenths > 0 && `${tenths * 10} % reached.`}</p>`}
-    ${figuresView([
-      { label: 'Done', value: `${percent} %` },
-      { label: 'Steps', value: `${steps.done} of ${steps.total}` },
-      { label: 'Deployments', value: `${done} of ${total}` },
-      { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
-      ...(isResumed ? [run] : []),
-      ...(isRunning ? [remaining] : []),
-    ])}`;
+  return html`${figuresView([
+    { label: 'Done', value: `${percent} %` },
+    { label: 'Steps', value: `${steps.done} of ${steps.total}` },
+    { label: 'Deployments', value: `${done} of ${total}` },
+    { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
+    ...(isResumed ? [run] : []),
+    ...(isRunning ? [remaining] : []),
+  ])}
+    <progress max="100" value="${percent}" aria-labelledby="job" ${style} ${isRunning && html`data-percent="${percent}"`}>${percent} %</progress>
+    ${isRunning && html`<p class="unseen" role="status">${tenths > 0 && `${tenths * 10} % reached.`}</p>`}`;
 }
 
 function formatRemaining(ms: number | null): string {
@@ -150,20 +141,19 @@ function formatRemaining(ms: number | null): string {
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
-function followLine(page: PageContext<unknown>, isFollowed: boolean): Html {
+function followLine(page: PageOf, isFollowed: boolean): Html {
   const reload = html`<a href="${page.here()}">Reload this page</a> to see the progress.`;
   if (!isFollowed) return html`<p class="hint">${reload}</p>`;
   return html`<p class="hint" data-notify>
-    <span data-needs-script hidden>This page updates itself.</span> <noscript>${reload}</noscript>
+    <span data-needs-script>This page updates itself.</span> <noscript>${reload}</noscript>
   </p>`;
 }
 
-function actions(
-  store: ReadableStore,
-  job: Job,
-  plan: Plan | undefined,
-  page: PageContext<unknown>,
-): Html | false {
+/** What the reader can do now, or why he cannot. */
+function actionsOf({ store, job, plan, page }: JobState): {
+  readonly button?: Html;
+  readonly text?: Html | string;
+} {
   const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
@@ -181,29 +171,76 @@ function actions(
       ? 'puts the other workloads back to their former images'
       : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(store.read(deployment)));
-    return html`${button('resume', resumeLabel(job))}
-      <p>Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.</p>`;
+    return {
+      button: button('resume', resumeLabel(job)),
+      text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.`,
+    };
   }
-  if (job.state !== 'in_progress') return false;
-  if (job.cancelledBy !== null && !job.reverting) {
-    return html`<p>${job.cancelledBy} has asked to cancel it. It ends after the current step.</p>`;
-  }
+  if (job.state !== 'in_progress') return {};
+  if (job.cancelledBy !== null && !job.reverting)
+    return { text: `${job.cancelledBy} has asked to cancel it. It ends after the current step.` };
   const stoppedBy = job.reverting?.stoppedBy;
-  if (stoppedBy !== undefined) {
-    return html`<p>
-      ${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.
-    </p>`;
-  }
+  if (stoppedBy !== undefined)
+    return {
+      text: `${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.`,
+    };
   const why = reasonNotToCancel(store, job, plan);
   if (why === undefined)
-    return button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job');
-  return html`<p class="hint">
-    ${hasNextHop(job) ? 'It cannot be cancelled now, only between two steps.' : `It cannot be cancelled: ${why}.`}
-  </p>`;
+    return { button: button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job') };
+  return {
+    text: hasNextHop(job)
+      ? 'It cannot be cancelled now, only between two steps.'
+      : `It cannot be cancelled: ${why}.`,
+  };
 }
 
 function hasNextHop({ hops }: Job): boolean {
   return hops !== null && hops.done + 1 < hops.all.length;
+}
+
+/** Which messages the page shows. Those about a component name it or one of its workloads. */
+type MessageFilter = {
+  readonly component: { readonly name: string; readonly names: readonly string[] } | undefined;
+  readonly text: string;
+  readonly areErrors: boolean;
+};
+
+function filterOf(job: Job, plan: Plan | undefined, query: URLSearchParams): MessageFilter {
+  const tile = tilesOf(job, plan).find(({ name }) => name === query.get('component'));
+  return {
+    component: tile && { name: tile.name, names: [tile.name, ...tile.workloads] },
+    text: (query.get('q') ?? '').trim().slice(0, 256),
+    areErrors: query.get('show') === 'errors',
+  };
+}
+
+/** `numbers` are the positions of the messages in the job. */
+type ShownMessages = JobMessages & { readonly numbers: readonly number[]; readonly found: number };
+
+async function readMessages(
+  jobService: JobService,
+  job: Job,
+  { component, text, areErrors }: MessageFilter,
+): Promise<ShownMessages> {
+  const isFiltered = component !== undefined || text !== '' || areErrors;
+  const after = isFiltered ? 0 : Math.max(0, job.messageCount - maxMessages);
+  const { messages, count } = await jobService.messages(job, after);
+  const words = text.toLowerCase();
+  const found = messages
+    .map((message, index) => ({ message, number: after + index }))
+    .filter(
+      ({ message: { code, message } }) =>
+        (!component || component.names.some((name) => message.includes(name))) &&
+        (!areErrors || interventions.includes(code)) &&
+        (words === '' || `${code} ${message.toLowerCase()}`.includes(words)),
+    );
+  const shown = found.slice(-maxMessages);
+  return {
+    count,
+    found: isFiltered ? found.length : count,
+    messages: shown.map(({ message }) => message),
+    numbers: shown.map(({ number }) => number),
+  };
 }
 
 const removedMessages = html`<p>
@@ -211,29 +248,45 @@ const removedMessages = html`<p>
   <code>JOB_HISTORY</code> sets how many jobs keep their messages.
 </p>`;
 
-function messagesView(
-  job: Job,
-  { messages, count }: JobMessages,
-  filter: MessageFilter | undefined,
-  { href, here }: PageContext<unknown>,
-): Html {
-  const all = href('system', 'jobs', job.id);
-  const newest = count > maxMessages && !filter && `The page shows the newest ${formatNumber(maxMessages)}. `;
-  return html`<p class="hint">
+function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageFilter): Html {
+  const { messages, numbers, count, found } = shown;
+  if (job.messageCount > 0 && count === 0) return removedMessages;
+  const { component, text, areErrors } = filter;
+  const kinds = [
+    { value: '', label: 'All messages' },
+    { value: 'errors', label: 'Errors only' },
+  ];
+  const isCut = found > messages.length;
+  return html`<section class="log" aria-labelledby="messages">
+    <h3 id="messages">${component ? `Messages about ${component.name}` : 'Messages'}</h3>
+    ${renderToolbar({
+      action: '',
+      search: { label: 'Search messages', value: text },
+      filters: [renderSelect('show', 'Kind', kinds, areErrors ? 'errors' : '')],
+      keep: component ? { component: component.name } : {},
+    })}
+    <p class="hint">
+      ${found < count && `${formatNumber(found)} of `}${formatCount(count, 'message')}${isCut && `, the newest ${formatNumber(maxMessages)} are shown`}.
+      ${found < count && html`<a href="?">Show all</a>`}
+      <a href="${page.href('system', 'jobs', job.id)}?f=csv">Download</a>
       ${
-        filter
-          ? html`${formatCount(messages.length, 'message')}. <a href="${here()}#messages">Show all messages</a>`
-          : html`${formatCount(count, 'message')}. ${newest}<a href="${all}?f=json">All messages as JSON</a>`
+        job.state === 'in_progress' &&
+        html`<label data-needs-script><input type="checkbox" id="follow" checked /> Follow</label>`
       }
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
       <ol>
-        ${messages.map((message, index) => messageView(message, filter ? undefined : count - messages.length + index))}
+        ${messages.map((message, index) => lineView(message, messages[index - 1], numbers[index]))}
       </ol>
-    </div>`;
+    </div>
+  </section>`;
 }
 
-/** `number` identifies the line while the page updates itself. */
-export function messageView({ code, message, when }: Message, number?: number): Html {
-  return html`<li ${number !== undefined && html`id="message-${number}"`} data-code="${code}">${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `;
+const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+/** `number` identifies the line while the page updates itself. The date is shown where it changes. */
+function lineView({ code, message, when }: Message, before: Message | undefined, number = 0): Html {
+  const at = new Date(when).toISOString();
+  return html`${(!before || dayOf(before.when) !== dayOf(when)) && html`<li class="day" id="day-${dayOf(when)}">${dayOf(when)} UTC</li> `}
+    <li id="message-${number}" data-code="${code}"><time datetime="${at}">${at.slice(11, 19)}</time> <code>${code}</code> <span>${message}</span></li> `;
 }

@@ -1,27 +1,45 @@
-// The upgrades page: the installed version, the newest job, the available versions, or one step of the upgrade wizard.
+// The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
+// and the last jobs. With a version in the address, a step of the upgrade wizard instead.
+import { renderAgo } from '../../console/json.ts';
+import { renderFacts } from '../../console/table.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { isJobRunning, newestJob } from '../jobs/job-table.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { isJobRunning, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
+import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
-import { jobView } from './jobs.ts';
+import { countMovesOfRollbacks } from '../planning/workloads.ts';
+import {
+  type Deployment,
+  currentManifest,
+  deployment,
+  newestInstalled,
+  rollbackTargets,
+} from '../versions/deployment.ts';
+import { findPath, newestReachable, planHops } from '../versions/hops.ts';
+import { type Version, formatVersion } from '../versions/manifest.ts';
+import { lastJobs } from './job-list.ts';
+import { repairText, signInHint } from './job-parts.ts';
+import { jobSummary } from './jobs.ts';
+import { versionName } from './versions.ts';
+import { hiddenInputs } from './settings.ts';
 import { upgradeWizard } from './wizard.ts';
-import { availableView, installedView, recommendedView, rollbackView } from './versions.ts';
+
+type PageOf = PageContext<unknown>;
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {
-  const { store } = options;
+  const { store, jobService } = options;
   return async (page) => {
-    const job = store.read(newestJob);
-    const mayStart = !page.isReadOnly;
     const notice = page.formToken === '' && sessionNotice(page);
-    const installed = await installedView(options, page);
     if (isWizard(store, page.query))
-      return html`${notice} ${installed} ${await upgradeWizard(options, chosenVersion(page.query), mayStart, page)}`;
-    const jobSection = job && html`${await jobView(options, job, page)} ${allJobs(page)}`;
-    if (job?.state === 'in_progress') return html`${notice} ${jobSection} ${installed}`;
-    const isFailed = job?.state === 'failed';
-    return html`${notice} ${isFailed && jobSection} ${installed} ${!isFailed && recommendedView(store, page)}
-    ${availableView(store, page)} ${rollbackView(store, mayStart, page)} ${!isFailed && jobSection}`;
+      return html`${notice} ${await upgradeWizard(options, chosenVersion(page.query), !page.isReadOnly, page)}`;
+    const job = store.read(newestJob);
+    const needsAttention = job?.state === 'in_progress' || job?.state === 'failed';
+    return html`${notice} ${needsAttention && (await jobSummary(options, job, page))}
+    ${repairNotice(store)} ${await installedView(options, page)}
+    ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}`;
   };
 }
 
@@ -32,13 +50,111 @@ export function isWizard(store: ReadableStore, query: URLSearchParams): boolean 
   return chosenVersion(query) !== '' && !isJobRunning(store);
 }
 
-function allJobs({ href }: PageContext<unknown>): Html {
-  return html`<p><a href="${href('system', 'jobs')}">All jobs</a></p>`;
-}
-
-function sessionNotice({ here }: PageContext<unknown>): Html {
+function sessionNotice({ here }: PageOf): Html {
   return html`<p class="notice">
     This page was opened without a session. <a href="${here()}">Sign in</a> with this browser to start, cancel or
     follow a job.
   </p>`;
+}
+
+async function installedView(
+  { store, jobService }: { store: ReadableStore; jobService: JobService },
+  page: PageOf,
+): Promise<Html> {
+  const present = store.read(deployment);
+  const newest = newestInstalled(present);
+  const job = await jobService.findInstalling(newest.id);
+  const installedAt = job && timeOfInstalling(job, newest.id);
+  const facts: [string, Html][] = [['Current version', nameAndBuild(newest)]];
+  if (newest.type === 'patch') facts.push(['A patch of', nameAndBuild(present.release)]);
+  if (job && installedAt) {
+    const by = html`<a href="${page.href('system', 'jobs', job.id)}">installed by ${job.startedBy}</a>`;
+    facts.push(['Since', html`${renderAgo(installedAt, page.now)}, ${by}`]);
+  }
+  return html`<section class="boxed" aria-labelledby="installed">
+    <div>
+      <h2 id="installed">Installed</h2>
+      ${renderFacts(facts)}
+    </div>
+    ${rollbackView(store, present, page)}
+  </section>`;
+}
+
+function nameAndBuild(version: Version): Html {
+  return html`<strong>${versionName(version)}</strong> <span class="version">${formatVersion(version)}</span>`;
+}
+
+/** The path to the newest version, which one job with one set of settings installs. */
+function recommendedView(store: ReadableStore, page: PageOf): Html | false {
+  const newest = newestReachable(store);
+  if (!newest) return html`<p>You have the newest version.</p>`;
+  const { version } = newest;
+  const manifest = currentManifest(store);
+  const present = store.read(deployment);
+  const path = findPath(manifest, present, version.id);
+  const hasRelease = path.some(({ type }) => type === 'release');
+  const hops = planHops(path, manifest, present, hasRelease);
+  const last = hops.at(-1)?.to ?? formatVersion(version);
+  return html`<section class="boxed recommended" aria-labelledby="newest">
+    <div>
+      <h2 id="newest">
+        Upgrade to ${versionName(version)} ${hasRelease && html`<span class="state warn">Cannot be rolled back</span>`}
+      </h2>
+      <p>
+        The newest version${hops.length > 1 && `, in ${hops.length} steps with one license and one job`}:
+        ${[formatVersion(newestInstalled(present)), ...hops.map(({ to }) => to)].join(' → ')}
+      </p>
+      <p><a href="${page.here('available')}">All versions</a></p>
+    </div>
+    <a class="button" href="${page.here()}?version=${encodeURIComponent(version.id)}">Upgrade to ${last}</a>
+  </section>`;
+}
+
+/** A failed job that is not the newest one blocks other upgrades too. */
+function repairNotice(store: ReadableStore): Html | false {
+  const failed = findJobToRepair(store);
+  const isShown = failed?.id === store.read(newestJob)?.id;
+  return failed !== undefined && !isShown && html`<p class="notice">${repairText(failed, false)}</p>`;
+}
+
+/** Two clicks, because a rollback cannot be cancelled. */
+function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): Html | false {
+  const targets = rollbackTargets(present);
+  const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
+  if (targets.length === 0 || blocked !== undefined || isJobRunning(store) || page.isReadOnly) return false;
+  if (page.formToken === '') return signInHint(page, 'roll back');
+  const moves = countMovesOfRollbacks(present);
+  const chosen = page.query.get('rollback');
+  // The newest target comes first, so the first one removes one patch.
+  const option = (version: Version, index: number) =>
+    html`<option value="${JSON.stringify({ id: version.id })}"${version.id === chosen && html` selected`}>
+      ${formatVersion(version)}: removes ${formatRemoved(present.patches, targets.length - index - 1)}, puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}
+    </option> `;
+  const hidden = { f: 'html', token: page.formToken, next: page.href('system', 'jobs', '{jobId}') };
+  return html`<details class="destructive" id="rollback" ${chosen !== null && 'open'}>
+    <summary>Roll back …</summary>
+    <form method="post" action="${page.here('rollback')}">
+      ${hiddenInputs(hidden)}
+      <label for="rollback-to">Roll back to</label>
+      <select id="rollback-to" name="versionManifest">
+        ${targets.slice(0, maxTargets).map(option)}
+      </select>
+      <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
+      <button class="destructive">Roll back</button>
+    </form>
+  </details>`;
+}
+
+/** A deployment may have thousands of patches. */
+const maxTargets = 100;
+const maxRemoved = 3;
+
+/** The patches from the index `first` on. */
+function formatRemoved(patches: readonly Version[], first: number): string {
+  const names = patches
+    .slice(first, first + maxRemoved)
+    .map(versionName)
+    .join(', ');
+  const rest = patches.length - first - maxRemoved;
+  return rest > 0 ? `${names} and ${formatNumber(rest)} more` : names;
 }

@@ -27,11 +27,8 @@ const stateLabels: Readonly<Record<PartState, string>> = {
 type PictureOptions = {
   /** Undefined if the job has succeeded or was cancelled: the plan is deleted then. */
   readonly plan: Plan | undefined;
-  /** The component whose messages the page shows. */
-  readonly selected: string | null;
-  readonly hrefOf: (component: string) => string;
-  /** What the tile of the failed component shows. */
-  readonly open?: Html;
+  /** The component whose messages the page shows. A second click shows all messages again. */
+  readonly selected: string | undefined;
 };
 
 /** With several hops, which readers know as steps: one item for each hop, and the phases of the current one. */
@@ -39,7 +36,7 @@ export function phasesView(job: Job, plan: Plan | undefined, now: number): Html 
   const parts = job.timeline.phases.map((phase): Part => {
     const state = stateOfPhase(job, phase);
     const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
-    return { label: phaseLabels[phase.name], state, ms, hop: phase.hop };
+    return { label: phaseLabel(phase, job.timeline.phases), state, ms, hop: phase.hop };
   });
   const hops = [...new Set(parts.flatMap(({ hop }) => hop ?? []))];
   if (hops.length < 2) return partList('Phases', parts);
@@ -97,11 +94,12 @@ type PhaseSummary = {
 
 export function phaseSummaries(job: Job): PhaseSummary[] {
   const { phases } = job.timeline;
+  const hops = new Set(phases.flatMap(({ hop }) => hop ?? [])).size;
   return phases.map((phase) => {
     const state = stateOfPhase(job, phase);
     const reached = Math.min(Math.max(job.next - phase.first, 0), phase.steps);
     return {
-      label: phaseLabel(phase, phases),
+      label: `${phaseLabel(phase, phases)}${hops > 1 && phase.hop !== undefined ? ` ${phase.hop + 1}` : ''}`,
       state: stateLabels[state],
       done: state === 'done' ? phase.steps : reached,
       steps: phase.steps,
@@ -110,10 +108,10 @@ export function phaseSummaries(job: Job): PhaseSummary[] {
   });
 }
 
-/** With the number of the hop, if there are several. */
-function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
-  const hops = new Set(all.flatMap((phase) => phase.hop ?? [])).size;
-  return hops > 1 && hop !== undefined ? `${phaseLabels[name]} ${hop + 1}` : phaseLabels[name];
+/** A release that also installs its patches updates deployments twice. */
+function phaseLabel(phase: Phase, all: readonly Phase[]): string {
+  const first = all.find(({ name, hop }) => name === phase.name && hop === phase.hop);
+  return first === phase ? phaseLabels[phase.name] : `${phaseLabels[phase.name]} (patches)`;
 }
 
 function sinceStep({ progress }: Job, now: number): number {
@@ -139,13 +137,13 @@ export function tilesOf(job: Job, plan: Plan | undefined): ComponentProgress[] {
 }
 
 /** The component at whose step the job has failed. */
-export function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
+function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
   if (job.state !== 'failed' || !plan) return undefined;
   const step = plan.steps[job.failedAt ?? job.next];
   return step?.workload?.component ?? tilesOf(job, plan).find(({ isCurrent }) => isCurrent)?.name;
 }
 
-export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOptions): Html | false {
+export function tilesView(job: Job, { plan, selected }: PictureOptions): Html | false {
   const tiles = tilesOf(job, plan);
   const isCancelled = job.state === 'cancelled';
   if (tiles.length === 0) return false;
@@ -169,11 +167,10 @@ export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOpt
         <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
           <rect width="${percent}" height="1" />
         </svg>
-        <a href="${hrefOf(name)}" ${name === selected && html`aria-current="true"`}
+        <a href="${name === selected ? '?' : `?component=${encodeURIComponent(name)}`}" ${name === selected && html`aria-current="true"`}
           ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${total}`}</span>
           <span class="unseen">${stateLabels[state]}: show its messages</span></a
         >
-        ${state === 'failed' && open}
       </li> `;
     })}
   </ul>`;

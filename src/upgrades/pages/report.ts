@@ -5,17 +5,14 @@ import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Job } from '../jobs/job-table.ts';
-import type { Code, Message } from '../jobs/messages.ts';
+import type { Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
 import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
 import { stateView } from './job-parts.ts';
-import { type JobViewOptions, durationOf, messageView } from './jobs.ts';
+import { type JobViewOptions, durationOf, interventions } from './jobs.ts';
 import { phaseSummaries, tilesOf } from './picture.ts';
 import { versionName } from './versions.ts';
-
-/** Failures, resumptions, cancellations, and workloads that were put back. */
-const noteworthy: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
 
 export async function reportView(
   { store, jobService }: JobViewOptions,
@@ -25,7 +22,7 @@ export async function reportView(
   const { messages } = await jobService.messages(job);
   // Only a failed job still has its plan.
   const plan = job.state === 'failed' ? await store.jobs.plan(job.id) : undefined;
-  const events = messages.filter(({ code }) => noteworthy.includes(code));
+  const events = messages.filter(({ code }) => interventions.includes(code));
   return html`<section aria-labelledby="job">
     <h2 id="job">Report ${stateView(job)}</h2>
     ${renderFacts(factsOf(job, page.now))} ${versionsView(store, job)} ${phaseTable(job)} ${componentTable(job, plan)}
@@ -101,7 +98,10 @@ function eventsView(events: readonly Message[]): Html {
       events.length === 0
         ? html`<p>None.</p>`
         : html`<ol class="plain-log">
-            ${events.map(messageView)}
+            ${events.map(
+              ({ code, message, when }) =>
+                html`<li>${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `,
+            )}
           </ol>`
     }`;
 }

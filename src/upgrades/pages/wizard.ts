@@ -79,6 +79,7 @@ export async function upgradeWizard(
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
     ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) }, { takesFocus: false })}
+    ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered, uploads)}
     ${version && isPlanned && planView(version, prepared, entered, { store, uploads, mayStart, page })}
     ${
       version &&
@@ -96,7 +97,7 @@ export async function upgradeWizard(
         page,
       )
     }
-    <p><a href="${page.here()}">Choose another version</a></p>
+    <p><a href="${page.here('available')}">Choose another version</a></p>
   </section>`;
 }
 
@@ -106,6 +107,64 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
   return html`<ol class="steps" aria-label="Steps">
     ${names.map((name, index) => html`<li ${index === current && html`aria-current="step"`}>${name}</li> `)}
   </ol>`;
+}
+
+type Check = { readonly name: string; readonly result: keyof typeof results; readonly text: string };
+
+const results = {
+  passed: { label: 'Passed', className: 'good' },
+  warning: { label: 'Warning', className: 'warn' },
+  failed: { label: 'Failed', className: 'bad' },
+};
+
+/** What was checked before the start. The failures are also listed above, beside the settings that cause them. */
+function preflightView(
+  { plan, from, to, notices }: PreparedJob,
+  problems: readonly SettingProblem[],
+  entered: readonly EnteredSetting[],
+  uploads: readonly Upload[],
+): Html {
+  const isSimulated = plan.steps.some(({ performedBy }) => performedBy === 'simulation');
+  const check = (name: string, fields: readonly (string | undefined)[], passed: string): Check => {
+    const failures = problems.filter(({ field }) => fields.includes(field)).length;
+    return failures === 0
+      ? { name, result: 'passed', text: passed }
+      : { name, result: 'failed', text: `${formatCount(failures, 'problem')}, listed above.` };
+  };
+  const fileChecks = entered.flatMap(({ entry, text }): Check[] => {
+    const upload = entry.type === 'File' && uploads.find(({ itemID }) => itemID === text);
+    if (!upload || problems.some(({ setting }) => setting === entry.id)) return [];
+    const content = isSimulated
+      ? 'Its content is not checked: simulated.'
+      : 'Steward does not check its content.';
+    return [{ name: settingLabel(entry), result: 'warning', text: `${upload.itemName}. ${content}` }];
+  });
+  const checks: Check[] = [
+    check('Version', ['versionManifest', undefined], `${to} can be installed on ${from}.`),
+    ...(entered.length > 0
+      ? [check('Settings', ['upgradeSettings', 'licenseFile'], 'All required settings have a value.')]
+      : []),
+    ...fileChecks,
+    check(
+      'Deployment',
+      ['cluster'],
+      isSimulated
+        ? 'Simulated: no deployment is read or changed.'
+        : `${formatCount(plan.workloads, 'deployment')} can be updated.`,
+    ),
+    check('Images', ['images'], isSimulated ? 'Simulated: no registry is asked.' : 'No image is missing.'),
+    ...notices.map((text): Check => ({ name: 'Notice', result: 'warning', text })),
+  ];
+  return html`<h3>Preflight</h3>
+    <ul class="checks">
+      ${checks.map(
+        ({ name, result, text }) =>
+          html`<li>
+            <span class="state ${results[result].className}">${results[result].label}</span>
+            <strong>${name}</strong> ${text}
+          </li> `,
+      )}
+    </ul>`;
 }
 
 /** On the page, a file is chosen and not named by its id. */
@@ -134,7 +193,7 @@ function planView(
   entered: readonly EnteredSetting[],
   { store, uploads, mayStart, page }: PlanOptions,
 ): Html {
-  const { plan, from, to, installs, notices } = prepared;
+  const { plan, from, to, installs } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
   const others = installs
     .slice(0, -1)
@@ -155,7 +214,7 @@ function planView(
       },
       { label: 'Components', value: String(components.length) },
     ])}
-    ${plan.hops && hopsView(plan.hops)} ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
+    ${plan.hops && hopsView(plan.hops)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
     ${startForm(version, prepared, entered, { mayStart, hasRelease, page })}
     <details>
@@ -247,7 +306,7 @@ function startForm(
   const fields = {
     f: 'html',
     token: page.formToken,
-    next: page.here(),
+    next: page.href('system', 'jobs', '{jobId}'),
     versionManifest: JSON.stringify({ id: version.id }),
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),

@@ -2,6 +2,7 @@
 import { groupBy } from '../../lib/collections.ts';
 import { formatNumber } from '../../lib/format.ts';
 import type { Cell, Reader } from '../../store/state.ts';
+import type { Transaction } from '../../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
 import { type Container, type Version, formatVersion } from './manifest.ts';
 
@@ -14,7 +15,12 @@ export const deployment: Cell<Deployment> = {
   auditFields: (present) => ({ installedVersion: formatVersion(newestInstalled(present)) }),
 };
 
-type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
+type ImportedManifest = {
+  readonly versions: readonly Version[];
+  readonly importedAt: number;
+  /** The ids of the versions that the manifest before it did not have. */
+  readonly added: readonly string[];
+};
 
 export const importedManifest: Cell<ImportedManifest | null> = {
   name: 'importedManifest',
@@ -24,6 +30,21 @@ export const importedManifest: Cell<ImportedManifest | null> = {
     manifestImportedAt: imported && imported.importedAt,
   }),
 };
+
+/** Returns the ids of the versions that are new. */
+export function importManifest(
+  transaction: Transaction,
+  versions: readonly Version[],
+  importedAt: number,
+): readonly string[] {
+  const known = new Set([
+    ...currentManifest(transaction).map(({ id }) => id),
+    ...installedVersions(transaction.read(deployment)).map(({ id }) => id),
+  ]);
+  const added = versions.map(({ id }) => id).filter((id) => !known.has(id));
+  transaction.write(importedManifest, { versions, importedAt, added });
+  return added;
+}
 
 export function currentManifest(reader: Reader): readonly Version[] {
   return reader.read(importedManifest)?.versions ?? builtInManifest;

@@ -107,7 +107,7 @@ function keepLive() {
   const strip = document.getElementById('connection');
   const icon = document.querySelector('link[rel="icon"]');
   const usualIcon = icon.getAttribute('href');
-  const waitMs = 1000 * Math.min(...live.map((part) => Number(part.dataset.live)));
+  const waitMs = () => 1000 * Math.min(...live.map((part) => Number(part.dataset.live)));
   const job = document.querySelector('[data-running]')?.dataset.running;
   let title = document.title;
   let lastAnswer = new Date();
@@ -186,11 +186,11 @@ function keepLive() {
     } catch {
       showLost('Not connected');
     }
-    timer = setTimeout(refresh, failures === 0 ? waitMs : Math.min(2000 * failures, 10_000));
+    timer = setTimeout(refresh, failures === 0 ? waitMs() : Math.min(2000 * failures, 10_000));
   }
 
   showTitle();
-  timer = setTimeout(refresh, waitMs);
+  timer = setTimeout(refresh, waitMs());
   document.addEventListener('visibilitychange', () => document.hidden || refresh());
 }
 

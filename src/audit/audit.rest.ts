@@ -61,8 +61,12 @@ const fields = {
     .describe(
       'Words that must all appear: in the title or path of the operation, the target or its name, the user, or the names of the changed fields.',
     ),
-  from: moment().optional().describe('The first moment, in milliseconds since the epoch.'),
-  to: moment().optional().describe('The last moment, in milliseconds since the epoch.'),
+  from: moment()
+    .optional()
+    .describe('The first moment, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.'),
+  to: moment()
+    .optional()
+    .describe('The last moment, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.'),
   fromDate: day().optional().describe('The first day in UTC, such as 2026-11-18.'),
   toDate: day().optional().describe('The last day in UTC.'),
   user: text({ to: 64, normalise: (name) => name.trim() })

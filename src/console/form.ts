@@ -111,11 +111,12 @@ const maxSuggestions = 200;
 function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
   const { entered, problems, suggestions, unchanged } = view;
-  const { description, allowed, fallback, schema, isRequired } = field;
+  const { description, control, allowed, fallback, schema, isRequired } = field;
   const defaultText = choicesOf(field) || fallback === undefined ? '' : String(fallback);
   const hint = [
-    description,
-    schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
+    // The picker of a time shows its format.
+    control !== 'time' && description,
+    control !== 'time' && schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
   ];
@@ -138,7 +139,7 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
   </div> `;
 }
 
-/** A list as boxes for its known entries, and a text for others. */
+/** A list as boxes for its known entries, and a text for others if it may have them. */
 function boxesView(
   name: string,
   field: FieldDescription,
@@ -153,8 +154,12 @@ function boxesView(
       ${labelOf(name, field)}${field.isRequired && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
-    <label for="${name}">Others, separated by commas</label>
-    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
+    ${
+      field.isClosedList
+        ? html`<input type="hidden" name="${boxName(name)}" value="" />`
+        : html`<label for="${name}">Others, separated by commas</label>
+          <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />`
+    }
     ${isWrong && problemView(name, problems)}
   </fieldset> `;
 }
@@ -181,6 +186,7 @@ function controlView(
   const { control, schema } = field;
   const choices = choicesOf(field);
   if (choices) return choiceView(field, choices, marks, entered, unchanged);
+  if (control === 'time') return renderTimeInput(marks, entered);
   if (schema.type === 'integer') return html`<input ${marks} inputmode="numeric" value="${entered}" />`;
   switch (control) {
     case 'file':
@@ -194,6 +200,13 @@ function controlView(
     default:
       return html`<input ${marks} value="${entered}" maxlength="${schema.maxLength}" />`;
   }
+}
+
+/** A date and time in UTC. A link may give milliseconds since the epoch. */
+export function renderTimeInput(marks: Html, entered: string): Html {
+  const isNumber = /^\d{1,15}$/.test(entered.trim());
+  const value = isNumber ? new Date(Number(entered)).toISOString().replace(/(:00)?(\.000)?Z$/, '') : entered;
+  return html`<input ${marks} type="datetime-local" step="any" value="${value}" />`;
 }
 
 function choiceView(

@@ -61,26 +61,41 @@ export function integerFields<K extends string>(shape: Readonly<Record<K, z.ZodI
   return Object.fromEntries(fields) as Record<K, z.ZodOptional<ReturnType<typeof integer>>>;
 }
 
-/** A time in milliseconds since the epoch. An integer field has at most 15 digits. */
+/** An integer field has at most 15 digits. */
+const lastMoment = 999_999_999_999_999;
+
+/** A time in milliseconds since the epoch. Forms send it as a date and time in UTC. */
 export function moment() {
-  return integer(0, 999_999_999_999_999);
+  const problem =
+    'must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.';
+  const toMoment = (raw: unknown) => parseDate(String(raw).trim(), dateAndTime, 'Z') ?? toInteger(raw);
+  return z
+    .preprocess(toMoment, z.int(problem).min(0, problem).max(lastMoment, problem))
+    .meta({ control: 'time' });
+}
+
+const dateAndTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?$/;
+
+/** Undefined if the text is no such date. */
+function parseDate(text: string, pattern: RegExp, zone: '' | 'Z'): number | undefined {
+  const at = pattern.test(text) ? Date.parse(text + zone) : NaN;
+  // Date.parse reads February 30 as a day in March.
+  const isDate = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text.slice(0, 10));
+  return isDate ? at : undefined;
 }
 
 /** A day such as 2026-11-18. The value is its first moment in UTC. */
 export function day() {
   const read = (raw: string, context: z.RefinementCtx) => {
-    const text = raw.trim();
-    const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : NaN;
-    // Date.parse reads February 30 as a day in March.
-    const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
-    return isDay ? at : refuse(context, ['must be a date such as 2026-11-18.']);
+    const at = parseDate(raw.trim(), /^\d{4}-\d{2}-\d{2}$/, '');
+    return at ?? refuse(context, ['must be a date such as 2026-11-18.']);
   };
   return z.string().transform(read).meta({ format: 'date', maxLength: 10 });
 }
 
 /** The version of a thing that a change was made from. Forms contain it, so that two readers do not overwrite each other. */
 export function version() {
-  return moment().optional().meta({
+  return integer(0, lastMoment).optional().meta({
     description:
       'updatedAt as the caller has read it. If it has changed since, the operation is refused with 409. Without it nothing is compared.',
     control: 'hidden',

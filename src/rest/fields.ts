@@ -19,13 +19,15 @@ export type FieldMeta = {
   /** The label in a form. Default: the name in words. */
   readonly label?: string;
   /** How a form shows a text. Default: one line. */
-  readonly control?: 'lines' | 'password' | 'file' | 'hidden';
+  readonly control?: 'lines' | 'password' | 'file' | 'hidden' | 'time';
   /** Completes "Allowed: …". */
   readonly allowed?: string;
   /** What a form shows instead of a choice. */
   readonly choiceLabels?: Readonly<Record<string, string>>;
   /** For a comma list: known entries, which the form offers as boxes. */
   readonly picks?: readonly PickOption[];
+  /** Whether the list has no other entries than `picks`. */
+  readonly isClosedList?: boolean;
   /** Forms fold these fields, because few callers need them. */
   readonly isAdvanced?: boolean;
   /** The value of a blank field. Without it, a blank field counts as absent. */

@@ -4,8 +4,7 @@ import type { Runtime } from '../lib/runtime.ts';
 import { type Operation, operation } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.rest.ts';
-import { discardedText, wasOrWere, webhookList } from './pages/notices.ts';
-import { deactivateAllWarning } from './pages/warnings.ts';
+import { deactivateAllWarning, discardedText, wasOrWere, webhookList } from './pages/sentences.ts';
 import { activateAll, deactivateAll } from './registry.ts';
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */

@@ -9,9 +9,22 @@ const trim = (value: string) => value.trim();
 
 export const noStatus = 'none';
 
+const stateMeanings: Readonly<Record<DeliveryState, string>> = {
+  pending: 'An attempt is in progress or due.',
+  delivered: 'The receiver accepted the event.',
+  failed: 'All attempts failed.',
+  discarded: 'The webhook was deactivated before the event was delivered.',
+  missed: 'The webhook was inactive when the event was published.',
+};
+
 /** A comma list of states. */
 const stateField = <S extends DeliveryState>(allowed: readonly S[]) =>
   text({ to: 128, normalise: trim })
+    .meta({
+      label: 'States',
+      picks: allowed.map((state) => ({ value: state, label: state, description: stateMeanings[state] })),
+      isClosedList: true,
+    })
     .transform((list, context): readonly S[] => {
       const given = list.split(',').map(trim);
       const states = allowed.filter((state) => given.includes(state));
@@ -23,24 +36,32 @@ const stateField = <S extends DeliveryState>(allowed: readonly S[]) =>
 
 const status = {
   to: 4,
-  allowed: `an HTTP status from 100 to 599, or ${noStatus}`,
-  pattern: /^([1-5][0-9][0-9]|none)$/,
+  allowed: `an HTTP status from 100 to 599, a class such as 5xx, or ${noStatus}`,
+  pattern: /^([1-5]([0-9][0-9]|xx)|none)$/,
   normalise: trim,
 };
 
 const commonFields = {
   changeType: text({ to: 64, ...changeTypeRule, normalise: trim })
     .optional()
-    .describe('The type of the event.'),
+    .meta({ label: 'Event type', description: 'The type of the event.' }),
   eventId: text({ to: 64, ...eventIdRule, normalise: trim })
     .optional()
     .describe('The id of the event.'),
   status: text(status)
-    .transform((value) => (value === noStatus ? null : Number(value)))
+    .transform((value) => (value === noStatus ? null : Number(value.replace('xx', ''))))
     .optional()
-    .describe(`The HTTP status of the last attempt, or ${noStatus} for deliveries without an answer.`),
-  from: moment().optional().describe('The first moment of creation, in milliseconds since the epoch.'),
-  to: moment().optional().describe('The last moment of creation, in milliseconds since the epoch.'),
+    .describe(`The HTTP status of the last attempt or its class, such as 5xx; ${noStatus}: no response.`),
+  from: moment().optional().meta({
+    label: 'Created from (UTC)',
+    description:
+      'The first moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
+  }),
+  to: moment().optional().meta({
+    label: 'Created until (UTC)',
+    description:
+      'The last moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
+  }),
 };
 
 export const filterFields = {

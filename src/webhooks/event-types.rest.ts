@@ -1,11 +1,12 @@
 // The event types in the REST API and in the OpenAPI document.
 import * as z from 'zod';
+import { renderTable } from '../console/table.ts';
+import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
 import type { Components } from '../rest/openapi/components.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
-import { showEventTypes } from './pages/event-types.ts';
 import { contentTypes } from './webhook.ts';
 
 const eventTypesAnswer = answerObject('EventTypes', 'The types of events that the server sends.', {
@@ -36,6 +37,21 @@ export const eventTypesResource: Resource = resource({
   read: () => answer,
   view: showEventTypes,
 });
+
+function showEventTypes(): Html {
+  return renderTable(
+    'Event types',
+    ['Type', 'Sent when', 'Example of data'],
+    eventTypes.map(({ type, description, example }) => [
+      html`<code>${type}</code>`,
+      description,
+      html`<details>
+        <summary>Example<span class="unseen"> of ${type}</span></summary>
+        <pre tabindex="0">${JSON.stringify(example.data, null, 2)}</pre>
+      </details>`,
+    ]),
+  );
+}
 
 /** The `webhooks` of the OpenAPI document: the request that a receiver gets, for each type. */
 export function eventTypesInOpenApi(components: Components): { readonly [type: string]: Json } {

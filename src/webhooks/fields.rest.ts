@@ -1,6 +1,6 @@
 // The form fields of webhooks.
 import type { BlockList } from 'node:net';
-import { mayList, serviceAtPath } from '../catalog/catalog.ts';
+import { mayList, pathOfService, serviceAtPath, services } from '../catalog/catalog.ts';
 import { maskedValue } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
@@ -45,6 +45,18 @@ export function serviceProblems(
           message: `there is no service ${path}; it must be Folder/Name.Type, or Name.Type at the root.`,
         },
       ];
+}
+
+const maxSuggested = 200;
+
+/** The services that a form offers: only those that the caller may list. */
+export function servicePaths(reader: Reader, caller: Caller): string[] {
+  const paths: string[] = [];
+  for (const service of reader.all(services)) {
+    if (paths.length === maxSuggested) break;
+    if (mayList(service, caller)) paths.push(pathOfService(service));
+  }
+  return paths.sort();
 }
 
 export type WebhookRules = {

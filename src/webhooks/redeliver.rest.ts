@@ -7,8 +7,9 @@ import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
 import { filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
-import { deliveriesLink, deliveryLink, wasOrWere } from './pages/notices.ts';
-import type { DeliveryFilter } from './queue/delivery-filter.ts';
+import { knownTypes } from './pages/deliveries.ts';
+import { deliveriesLink, deliveryLink, wasOrWere } from './pages/sentences.ts';
+import { type DeliveryFilter, isStatusClass } from './queue/delivery-filter.ts';
 import { type Delivery, recoverableStates, redeliveryOf } from './queue/delivery.ts';
 import { requestRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, requireActive } from './webhook.ts';
@@ -46,7 +47,8 @@ export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
 
 /** The status as the request gives it. */
 function shownStatus(status: DeliveryFilter['status']): number | string | undefined {
-  return status === null ? noStatus : status;
+  if (status === null) return noStatus;
+  return status !== undefined && isStatusClass(status) ? `${status}xx` : status;
 }
 
 type RedeliverDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
@@ -76,6 +78,8 @@ function redeliverMatchingOperation<S>(
     access: 'administrator',
     effect: 'writes',
     fields: redeliverFields,
+    present: () => ({ state: recoverableStates.join(',') }),
+    suggest: () => ({ changeType: knownTypes(store) }),
     answer: redeliveryAnswer,
     run: async ({ subject, values, update }) => {
       const webhookId = webhookIdOf(subject);

@@ -23,11 +23,22 @@ import {
 import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { eventOf } from './event.ts';
-import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.rest.ts';
+import {
+  type WebhookRules,
+  headerProblems,
+  servicePaths,
+  serviceProblems,
+  webhookFields,
+} from './fields.rest.ts';
 import { exampleEvent } from './own-events.ts';
-import { deliveryLink, discardedText, webhookLink, webhookList } from './pages/notices.ts';
-import { servicePaths } from './pages/suggestions.ts';
-import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
+import {
+  deactivationWarning,
+  deletionWarning,
+  deliveryLink,
+  discardedText,
+  webhookLink,
+  webhookList,
+} from './pages/sentences.ts';
 import { showWebhook } from './pages/webhook.ts';
 import { newDelivery } from './queue/delivery.ts';
 import { redeliverToOneOperation } from './redeliver.rest.ts';

@@ -24,10 +24,9 @@ import {
 import { deliveriesResource } from './deliveries.rest.ts';
 import { eventTypesResource } from './event-types.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
-import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.rest.ts';
-import { deliveriesLink, pingStep, webhookLink } from './pages/notices.ts';
+import { headerProblems, serviceField, servicePaths, serviceProblems, webhookFields } from './fields.rest.ts';
+import { deliveriesLink, pingStep, webhookLink } from './pages/sentences.ts';
 import { showSettings } from './pages/settings.ts';
-import { servicePaths } from './pages/suggestions.ts';
 import { showWebhooks } from './pages/webhooks.ts';
 import type { EventPublisher } from './queue/event-publisher.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';

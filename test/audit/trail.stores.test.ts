@@ -76,7 +76,10 @@ it.each([
   ['?q=1+2+3+4+5+6+7+8+9', 'q: must be at most 8 words with 128 characters in all.'],
   ['?outcome=ok', 'outcome: must be one of success, refused, failed.'],
   ['?num=0', 'num: must be an integer from 1 to 100.'],
-  ['?from=yesterday', 'from: must be an integer from 0 to 999999999999999.'],
+  [
+    '?from=yesterday',
+    'from: must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.',
+  ],
   ['?start=-1', 'start: must be an integer from 0 to 100000.'],
   ['?f=xml', 'f: must be one of json, pjson, html, csv.'],
   ['?f=csv&outcome=ok', 'outcome: must be one of success, refused, failed.'],

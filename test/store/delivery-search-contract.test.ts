@@ -31,6 +31,8 @@ describe.each(backends)('deliveries of the %s store', (_name, open) => {
     { eventId: 'shared' },
     { eventId: 'shared', states: ['missed'], webhookId: 'c' },
     { status: 500 },
+    { status: 5 },
+    { status: 2, webhookId: 'a' },
     { status: null },
     { status: null, changeType: 'Opened', states: ['discarded', 'missed'] },
     { status: 204, webhookId: 'a' },

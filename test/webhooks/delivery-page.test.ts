@@ -47,6 +47,28 @@ describe('a pending delivery', () => {
   });
 });
 
+it('the newest attempt is first, and its response is open, with the body before the headers', async () => {
+  await hooks.act('settings', quick);
+  const { id } = await hooks.register({ hookUrl: 'http://hooks.example/in' });
+  let attempt = 0;
+  hooks.httpClient.receiver = () => {
+    attempt += 1;
+    const body = Buffer.from(`{"error":${attempt}}`);
+    return { status: attempt === 1 ? 500 : 503, body, headers: { 'x-host': 'one' } };
+  };
+  await hooks.publish();
+  await hooks.runtime.advance(6_000);
+  const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
+  const page = await see(all + pathOf(id, delivery));
+  const attempts = page.split('<li id="attempt-').slice(1);
+  expect(attempts.map((attempt) => attempt[0])).toEqual(['2', '1']);
+  expect(attempts[0]).toMatch(
+    /answered 503[\s\S]*<details open>[\s\S]*&quot;error&quot;: 2[\s\S]*x-host: one/,
+  );
+  expect(attempts[1]).toMatch(/answered 500[\s\S]*<details >[\s\S]*&quot;error&quot;: 1/);
+  expect(textOf(page)).toContain('What the last attempt sent: POST http://hooks.example/in');
+});
+
 it('a delivery that was never attempted has no duration', async () => {
   const { id } = await hooks.register({ active: 'false' });
   await hooks.publish();

@@ -40,9 +40,16 @@ it('deliveries are found by state, type, event, status and time, of all webhooks
   expect(await find('/deliveries?changeType=Opened&state=')).toEqual(['e2 to one', 'e1 to one']);
   expect(await find('/deliveries?eventId=e3')).toEqual(['e3 to two', 'e3 to one']);
   expect(await find('/deliveries?status=503')).toEqual(['e1 to one']);
+  expect(await find('/deliveries?status=5xx')).toEqual(['e1 to one']);
+  expect(await find('/deliveries?status=2xx')).toEqual(['e3 to one', 'e2 to one']);
+  expect(await find('/deliveries?status=4xx')).toEqual([]);
   expect(await find('/deliveries?status=none')).toEqual(['e3 to two']);
   expect(await find(`/deliveries?from=${later}&to=${later}&status=200`)).toEqual(['e3 to one', 'e2 to one']);
   expect(await find(`/${one.id}/deliveries?to=${later - 1}`)).toEqual(['e1 to one']);
+  expect(await find('/deliveries?from=2026-01-01T00:00:01&to=2026-01-01T00:00:01.000&status=503')).toEqual(
+    [],
+  );
+  expect(await find('/deliveries?from=2026-01-01T00:00&to=2026-01-01T00:00:00.999')).toEqual(['e1 to one']);
   expect(await find(`/${two.id}/deliveries?status=200`)).toEqual([]);
 
   const [missed] = (await hooks.read<Page>('/deliveries?num=1')).deliveries;
@@ -63,9 +70,9 @@ it('a filter with faults is refused, and the answer names each of them', async (
     'state: must be a comma list of pending, delivered, failed, discarded, missed.',
     'changeType: must be a letter and up to 63 letters or digits.',
     'eventId: must be 1 to 64 letters, digits, _ or -.',
-    'status: must be an HTTP status from 100 to 599, or none.',
-    'from: must be an integer from 0 to 999999999999999.',
-    'to: must be an integer from 0 to 999999999999999.',
+    'status: must be an HTTP status from 100 to 599, a class such as 5xx, or none.',
+    'from: must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.',
+    'to: must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.',
     'num: must be an integer from 1 to 100.',
   ]);
 });

@@ -4,7 +4,7 @@ import { compareNaturally, pageNumbers, pageRange } from '../../src/console/tabl
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
-import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
+import { formatOutcomes } from '../../src/webhooks/pages/charts.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';

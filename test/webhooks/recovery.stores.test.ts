@@ -168,7 +168,7 @@ describe('redelivery by filter', () => {
       {
         details: [
           'state: must be a comma list of delivered, failed, discarded, missed.',
-          'status: must be an HTTP status from 100 to 599, or none.',
+          'status: must be an HTTP status from 100 to 599, a class such as 5xx, or none.',
         ],
       },
     ]);

@@ -1,6 +1,7 @@
 // Tests of the pages of one webhook and its deliveries, and of all pages in read-only mode.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
 let hooks: Hooks;
@@ -16,15 +17,59 @@ describe('a webhook', () => {
     const { id } = await hooks.register({ name: 'One', changeTypes: 'Tested,Odd' });
     await hooks.act(`${id}/rotateKey`);
     const page = await see(`${all}/${id}`);
-    expect(textOf(page)).toContain('Receiver hooks.example/in');
-    expect(textOf(page)).toContain('Events Tested, Odd');
-    expect(textOf(page)).toMatch(/Previous key Signs too until 2026-01-02/);
+    expect(textOf(page)).toContain('Receiver https://hooks.example/in Events Tested, Odd');
+    expect(page).toContain('data-copy>https://hooks.example/in</code>');
+    expect(textOf(page)).toMatch(/The previous key signs too until 2026-01-02/);
+    expect(textOf(page)).toContain('Retries Each event is tried up to 3 times, 5 seconds apart;');
+    expect(page).toContain(`href="${all}/settings">Webhook settings</a>`);
     expect(textOf(page)).toContain('There are no deliveries yet.');
     for (const operation of ['edit', 'rotateKey', 'delete']) {
       expect(page).toMatch(new RegExp(`href="${all}/${id}/${operation}["?]`));
       expect(page).not.toContain(`action="${all}/${id}/${operation}"`);
     }
     expect(page).not.toContain('whsec_');
+  });
+
+  it('warns of an address that is not https, and keeps a query to itself', async () => {
+    const { id } = await hooks.register({ hookUrl: 'http://hooks.example/in?key=geheim' });
+    const page = await see(`${all}/${id}`);
+    expect(textOf(page)).toContain('http://hooks.example/in?…');
+    expect(textOf(page)).toContain('Not encrypted: the address is not https.');
+    expect(page).not.toContain('geheim');
+    // A copy would lack the query.
+    expect(page).not.toMatch(/data-copy>http/);
+    const other = await hooks.register();
+    expect(textOf(await see(`${all}/${other.id}`))).not.toContain('Not encrypted');
+  });
+
+  it('shows the result of the last ping, and reads the page often until there is one', async () => {
+    const { id } = await hooks.register();
+    hooks.httpClient.receiver = blackHole;
+    await press(await see(`${all}/${id}`), `${all}/${id}/ping`);
+    const waiting = await see(`${all}/${id}`);
+    expect(textOf(waiting)).toContain('The ping has no response yet.');
+    expect(waiting).toContain('id="health" data-live="1"');
+    await hooks.runtime.advance(10_000);
+    const silent = await see(`${all}/${id}`);
+    expect(silent).toContain('id="health" data-live="5"');
+    expect(textOf(silent)).toContain(
+      'Last ping , 10 seconds ago : no response after 10 seconds: There was no complete answer',
+    );
+    hooks.httpClient.receiver = () => ({
+      status: 500,
+      body: Buffer.from(`Database\n  refused <${'x'.repeat(200)}`),
+    });
+    await hooks.act(`${id}/ping`);
+    await hooks.settle();
+    expect(textOf(await see(`${all}/${id}`))).toMatch(
+      /Last ping , just now : 500 after 0 ms: Database refused &lt;x{102} … /,
+    );
+    hooks.httpClient.receiver = () => 204;
+    await hooks.act(`${id}/ping`);
+    await hooks.settle();
+    expect(textOf(await see(`${all}/${id}`))).toContain('204 after 0 ms. ');
+    await hooks.runtime.advance(3_600_000);
+    expect(textOf(await see(`${all}/${id}`))).not.toContain('Last ping');
   });
 
   it('has charts of its deliveries, and one button that redelivers all that failed', async () => {
@@ -166,8 +211,8 @@ describe('deliveries', () => {
     await hooks.settle();
     const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
     const page = await see(`${all}/${id}/deliveries/${delivery?.id}`);
-    expect(textOf(page)).toContain('1 attempt 2026-01-01 00:00:00 UTC after 0 ms 200 0 ms');
-    expect(textOf(page)).toContain('Service World.MapServer');
+    expect(textOf(page)).toContain('1 attempt 200 0 ms 2026-01-01 00:00:00 UTC , after 0 ms');
+    expect(textOf(page)).toContain('Subject World.MapServer');
     expect(page).toContain(
       '&quot;data&quot;: {\n    &quot;text&quot;: &quot;&lt;script&gt;&quot;\n  }\n}</pre',
     );
@@ -183,6 +228,8 @@ describe('deliveries', () => {
     const page = await see(path);
     expect(textOf(page)).toContain('2 deliveries Redeliver the 2 that failed');
     expect(page).toContain('<option value="failed" selected>failed</option>');
+    expect(page).toContain('<option value="503" selected>503</option>');
+    expect(page).toMatch(/id="filter-from" name="from" type="datetime-local"[^>]* value="1970-01-01T00:00"/);
     expect(page).toContain('name="changeType" value="Two"');
     const query = 'state=failed&changeType=Two&status=503&from=0';
     expect(await press(page, `${all}/redeliver`)).toBe(`${all}/deliveries?${query}`);

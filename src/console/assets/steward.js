@@ -108,7 +108,8 @@ function keepLive() {
   const strip = document.getElementById('connection');
   const icon = document.querySelector('link[rel="icon"]');
   const usualIcon = icon.getAttribute('href');
-  const waits = live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
+  // A part may ask for another time after each read.
+  const waits = () => live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
   const job = document.querySelector('[data-running]')?.dataset.running;
   let title = document.title;
   let lastAnswer = new Date();
@@ -189,7 +190,7 @@ function keepLive() {
   }
 
   function wait() {
-    if (waits.length > 0) timer = setTimeout(refresh, Math.min(...waits));
+    if (waits().length > 0) timer = setTimeout(refresh, Math.min(...waits()));
   }
 
   function showFiltered(event, query) {
@@ -200,7 +201,7 @@ function keepLive() {
 
   showTitle();
   wait();
-  document.addEventListener('visibilitychange', () => document.hidden || waits.length === 0 || refresh());
+  document.addEventListener('visibilitychange', () => document.hidden || waits().length === 0 || refresh());
   document.addEventListener('change', ({ target }) => {
     if (target.closest('[data-in-place]')) target.form?.requestSubmit();
   });

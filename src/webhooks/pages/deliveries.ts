@@ -1,25 +1,33 @@
-// The pages of deliveries: of one webhook and of all, with filters, one line for each delivery.
+// The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
+// without a script.
 import { actionButton } from '../../console/action.ts';
+import { renderTimeInput } from '../../console/form.ts';
 import { renderAgo } from '../../console/json.ts';
 import {
+  type ListParameters,
+  type Option,
   type Row,
+  compareNaturally,
+  listParameters,
   pageRange,
   renderEmpty,
   renderList,
   renderPager,
+  renderSelect,
   renderToolbar,
 } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { readFields } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
+import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { filterFields, filterOf } from '../deliveries-fields.rest.ts';
+import { filterFields, filterOf, noStatus } from '../deliveries-fields.rest.ts';
+import { eventTypeNames } from '../event-types.ts';
 import type { WebhookEvent } from '../event.ts';
-import { type Attempt, type Delivery, nextAttemptAt } from '../queue/delivery.ts';
+import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { filterControls, givenFilter } from './filter.ts';
 import { deliveryHref, renderDeliveryState, returnAddress, signInHint, webhookHref } from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
@@ -31,26 +39,66 @@ export function showDeliveries<S>(
     const webhookId = webhookIdOf(page.subject);
     const webhook = webhookId === undefined ? undefined : store.get(webhooks, webhookId);
     const range = pageRange(page.query, { usual: 50 });
-    const given = givenFilter(page);
+    const given = listParameters(page.query, Object.keys(filterFields));
     const isFiltered = Object.keys(given).length > 0;
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
-      ${renderToolbar({
-        action: page.here(),
-        filters: filterControls(page, store),
-        ...(isFiltered && { chips: html`<a href="${page.here()}">Remove the filters</a>` }),
-      })} ${signInHint(page)} ${webhook?.active === false && activateFirst}
+      ${renderToolbar({ action: page.here(), filters: filterControls(given, store) })} ${signInHint(page)} ${webhook?.active === false && activateFirst}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
           <strong>${!isTotalExact && 'More than '}${formatNumber(total)} ${total === 1 ? 'delivery' : 'deliveries'}</strong>
           ${await renderRedeliverMatching(page, store, filter, given)}
+          ${isFiltered && html`<a href="${page.here()}">Remove the filters</a>`}
         </div>
         ${deliveries.length > 0 && renderDeliveries(page, store, deliveries, webhook)}
         ${total === 0 && (isFiltered ? renderEmpty('No delivery matches.') : renderEmpty('There are no deliveries yet. An event or a ping creates one.'))}
         ${renderPager('Deliveries', range, total, { keep: given })}
       </div>`;
   };
+}
+
+function filterControls(given: ListParameters, store: Reader): Html[] {
+  const { state, changeType, status, eventId = '' } = given;
+  return [
+    renderSelect('state', 'State', optionsOf('All states', deliveryStates, state), state),
+    renderSelect(
+      'changeType',
+      'Event type',
+      optionsOf('All event types', knownTypes(store), changeType),
+      changeType,
+    ),
+    renderSelect('status', 'Response', optionsOf('All responses', statusClasses, status), status),
+    html`<label class="unseen" for="filter-eventId">Event id</label>
+      <input id="filter-eventId" name="eventId" value="${eventId}" maxlength="64" size="12" placeholder="Event id" />`,
+    html`<div>${timeInput('from', 'From (UTC)', given)} ${timeInput('to', 'To (UTC)', given)}</div>`,
+  ];
+}
+
+const statusClasses = ['2xx', '3xx', '4xx', '5xx', noStatus];
+
+function timeInput(name: 'from' | 'to', label: string, given: ListParameters): Html {
+  return html`<label for="filter-${name}">${label}</label>
+    ${renderTimeInput(html`id="filter-${name}" name="${name}"`, given[name] ?? '')}`;
+}
+
+/** The types of the server, and others that webhooks subscribe to. */
+export function knownTypes(store: Reader): string[] {
+  const subscribed = [...store.all(webhooks)].flatMap(({ changeTypes }) => changeTypes);
+  const others = new Set(subscribed.filter((type) => type !== '*' && !eventTypeNames.includes(type)));
+  return [...eventTypeNames, ...Array.from(others).sort(compareNaturally)];
+}
+
+/** A given value that is not listed is offered too. */
+function optionsOf(all: string, values: readonly string[], given: string | undefined): Option[] {
+  const listed = given === undefined || values.includes(given) ? values : [...values, given];
+  return [
+    { value: '', label: all },
+    ...listed.map((value) => ({
+      value,
+      label: value === noStatus ? 'No response' : value.split(',').join(', '),
+    })),
+  ];
 }
 
 const activateFirst = html`<p class="notice">
@@ -112,13 +160,15 @@ function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: nu
     attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
   const next = formatNextAttempt(delivery, settings, now);
   if (!last) return html`<span class="none">${next ?? 'Not sent'}</span>`;
-  return html`${renderOutcome(last)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
+  return html`${renderOutcome(last, true)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
 }
 
-export function renderOutcome({ status, error, durationMs }: Attempt): Html {
+/** A list shows the status only; its title is the reason. */
+export function renderOutcome({ status, error, durationMs }: Attempt, isShort = false): Html {
   const took = html`<span class="hint">${formatDuration(durationMs)}</span>`;
   if (error === null) return html`<strong class="good">${status}</strong> ${took}`;
-  return html`<span class="bad">${error}</span> ${took}`;
+  const words = isShort && status !== null ? html`<strong>${status}</strong>` : error;
+  return html`<span class="bad" title="${error}">${words}</span> ${took}`;
 }
 
 /** Undefined if the delivery has ended. */

@@ -1,25 +1,38 @@
-// The page of one delivery: its state, its attempts as a timeline, and the request.
+// The page of one delivery: its attempts with their responses, what it waits for, and the request with the curl
+// command that sends it from a shell. The command has the signature of the request, but no key.
+import { controls, quote } from '../../console/curl.ts';
 import { renderAgo, renderTime } from '../../console/json.ts';
 import { renderFacts } from '../../console/table.ts';
+import { maskedValue } from '../../lib/audit-fields.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { type Attempt, type Delivery, endOf } from '../queue/delivery.ts';
+import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
+import type { QueuePosition } from '../queue/delivery-queue.ts';
+import {
+  type Attempt,
+  type Delivery,
+  endOf,
+  nextAttemptAt,
+  retryWaitMs,
+  slotsPerReceiver,
+} from '../queue/delivery.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
-import { type Webhook, webhooks } from '../webhook.ts';
-import { renderOutcome, renderRedeliver } from './deliveries.ts';
+import { receiverOf } from '../sending/target-policy.ts';
+import { webhookSettings } from '../settings.ts';
+import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
+import { renderOutcome, renderRedeliver, renderSubject } from './deliveries.ts';
 import {
   deliveryHref,
   formHref,
-  formatReceiver,
+  formatAddress,
   renderDeliveryState,
   signInHint,
   webhookHref,
 } from './parts.ts';
-import { renderSendCommand } from './send-command.ts';
-import { explainWaiting } from './waiting.ts';
 
+/** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */
 const maxBodyShown = 32_768;
 
 export function showDelivery(
@@ -30,18 +43,25 @@ export function showDelivery(
     const { subject: delivery } = page;
     const webhook = store.get(webhooks, delivery.webhookId);
     const waiting = await explainWaiting(store, delivery, page.now);
-    return html`<div id="delivery" data-live="2">
-        <p class="lead-actions">
+    return html`<div class="split even">
+      <div id="delivery" data-live="2">
+        <div class="lead-actions">
           <span role="status">${renderDeliveryState(delivery)} ${sentenceOf(delivery)}</span>
           ${waiting && html`<span>${waiting}</span>`} ${repetitionLinks(page, delivery)}
-        </p>
-        ${renderFacts(factsOf(page, webhook))} ${renderAction(page, webhook)} ${signInHint(page)}
+          ${renderAction(page, webhook)}
+        </div>
+        ${signInHint(page)}
         <section aria-labelledby="attempts">
           <h2 id="attempts">${formatAttempts(delivery)}</h2>
-          ${renderTimeline(delivery)}
+          ${renderAttempts(delivery)}
+        </section>
+        <section aria-labelledby="event">
+          <h2 id="event">Event</h2>
+          ${renderFacts(factsOf(page, webhook))}
         </section>
       </div>
-      ${renderRequest(delivery, requestOf(delivery))}`;
+      ${renderRequest(delivery, requestOf(delivery))}
+    </div>`;
   };
 }
 
@@ -65,6 +85,45 @@ function sentenceOf({ state, attempts }: Delivery): string {
   }
 }
 
+/** Undefined if the delivery has ended. */
+async function explainWaiting(
+  store: ReadableStore,
+  delivery: Delivery,
+  now: number,
+): Promise<Html | undefined> {
+  const settings = store.read(webhookSettings);
+  const at = nextAttemptAt(delivery, settings);
+  const webhook = store.get(webhooks, delivery.webhookId);
+  if (at === null || !webhook) return undefined;
+  const place = await store.deliveries.positionOf(delivery.id, {
+    at: now,
+    retryWaitMs: retryWaitMs(settings),
+    webhookIds: webhooksWithReceiverOf(store, webhook),
+  });
+  const number = delivery.attempts.length + 1;
+  if (place?.isClaimed) return html`Attempt ${number} is in progress.`;
+  if (at > now) return html`Attempt ${number} is due in ${formatDuration(at - now)}, at ${renderTime(at)}.`;
+  return html`Attempt ${number} is due. ${place && explainPosition(place, webhook)}`;
+}
+
+function webhooksWithReceiverOf(store: ReadableStore, { hookUrl }: Webhook): string[] {
+  const receiver = receiverOf(hookUrl);
+  return listWebhooks(store)
+    .filter((other) => receiverOf(other.hookUrl) === receiver)
+    .map(({ id }) => id);
+}
+
+function explainPosition({ claimed, ahead }: QueuePosition, { hookUrl }: Webhook): string {
+  const limit = `${formatCount(claimed, 'delivery')} to ${new URL(hookUrl).host} are in progress, which is the limit for a receiver. `;
+  return `${claimed >= slotsPerReceiver ? limit : ''}${formatAhead(ahead)}`;
+}
+
+function formatAhead(ahead: number): string {
+  if (ahead === 0) return 'It is the next delivery of this webhook.';
+  const atLeast = ahead === maxCountedDeliveries ? 'At least ' : '';
+  return `${atLeast}${formatCount(ahead, 'delivery')} of this webhook ${ahead === 1 ? 'goes' : 'go'} first.`;
+}
+
 function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
   const { webhookId, redeliveryOf, redeliveredAs } = delivery;
   const link = (id: string | null, text: string) =>
@@ -78,7 +137,7 @@ function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [st
   const took = attempts.length > 0 && html`, after ${formatDuration((endedAt ?? now) - createdAt)}`;
   return [
     ['Webhook', html`<a href="${webhookHref(page, webhookId)}"><bdi>${webhook?.name}</bdi></a>`],
-    ['Service', event.service ?? html`<span class="none">none</span>`],
+    ['Subject', renderSubject(event)],
     ['Event id', html`<code>${event.id}</code>`],
     ['Created', html`${renderTime(createdAt)}, ${renderAgo(createdAt, now)}`],
     ...(endedAt === null || state === 'missed'
@@ -92,39 +151,43 @@ function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined)
   const { subject: delivery, formToken } = page;
   const next = webhookHref(page, delivery.webhookId, 'deliveries', '{delivery}');
   if (formToken === '' || delivery.state === 'pending') return false;
-  if (webhook?.active)
-    return html`<div class="actions">${renderRedeliver(page, webhook, delivery, next)}</div>`;
+  if (webhook?.active) return renderRedeliver(page, webhook, delivery, next);
   const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
-  return html`<p>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</p>`;
+  return html`<span>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</span>`;
 }
 
-function renderTimeline({ state, attempts, createdAt }: Delivery): Html | false {
-  if (attempts.length === 0) return false;
+/** The newest is first, and its response is open. */
+function renderAttempts({ attempts, createdAt }: Delivery): Html | false {
   let before = createdAt;
   const entries = attempts.map((attempt, index) => {
     const waited = attempt.when - before;
     before = endOf(attempt);
-    return html`<li class="${attempt.error === null ? 'good' : 'bad'}">
-      ${renderTime(attempt.when)}
-      <span class="hint">${index === 0 ? 'after' : 'waited'} ${formatDuration(waited)}</span><br />
-      ${renderOutcome(attempt)} ${renderAnswer(attempt, index + 1)}
+    return html`<li id="attempt-${index + 1}">
+      ${renderOutcome(attempt)}
+      <p class="hint">${renderTime(attempt.when)}, ${index === 0 ? 'after' : 'waited'} ${formatDuration(waited)}</p>
+      ${renderResponse(attempt, index + 1, index === attempts.length - 1)}
     </li> `;
   });
-  return html`<ol class="timeline">
-    ${entries}
-    ${state === 'pending' && html`<li class="next">Attempt ${attempts.length + 1} …</li>`}
-  </ol>`;
+  return (
+    entries.length > 0 &&
+    html`<ol class="recent" reversed>
+      ${entries.reverse()}
+    </ol>`
+  );
 }
 
-function renderAnswer({ response, responseHeaders = {} }: Attempt, number: number): Html | false {
+function renderResponse(
+  { status, response, responseHeaders = {} }: Attempt,
+  number: number,
+  isOpen: boolean,
+): Html | false {
   const headers = formatHeaders(responseHeaders);
-  const hasBody = response !== null && response !== '';
   return (
-    (headers !== '' || hasBody) &&
-    html`<details>
+    status !== null &&
+    html`<details ${isOpen && 'open'}>
       <summary>Response<span class="unseen"> to attempt ${number}</span></summary>
+      ${response ? html`<pre tabindex="0">${prettyJson(response)}</pre>` : html`<p class="none">It has no body.</p>`}
       ${headers !== '' && html`<pre tabindex="0">${headers}</pre>`}
-      ${hasBody && html`<pre tabindex="0">${prettyJson(response)}</pre>`}
     </details>`
   );
 }
@@ -135,7 +198,7 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
   const isCut = payload.length > maxBodyShown;
   return html`<section aria-labelledby="sent">
     <h2 id="sent">Request</h2>
-    <p id="sent-when" data-live="2">${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
+    <p id="sent-when" data-live="2">${describeRequest(delivery)} <span class="address">POST ${formatAddress({ hookUrl: url })}</span></p>
     <h3>Headers</h3>
     <pre tabindex="0" data-copy id="sent-headers" data-live="2">${formatHeaders(headers)}</pre>
     <h3>Payload</h3>
@@ -149,6 +212,53 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
 function describeRequest({ state, attempts }: Delivery): string {
   if (attempts.length > 0) return 'What the last attempt sent:';
   return state === 'pending' ? 'What the next attempt will send:' : 'What a redelivery would send:';
+}
+
+function isInCommand(body: string): boolean {
+  return body.length <= maxBodyShown && !controls.test(body);
+}
+
+function sendCommand({ url, headers, body }: OutgoingRequest): string {
+  const data = isInCommand(body) ? `--data-raw ${quote(body)}` : '--data-binary @payload';
+  return [
+    `curl -i -X POST ${quote(formatTarget(url))}`,
+    ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
+    data,
+  ].join(' \\\n  ');
+}
+
+/** The query may contain a secret. curl would take brackets in a path for a pattern. */
+function formatTarget(url: string): string {
+  const { origin, pathname, search } = new URL(url);
+  const path = pathname.replaceAll('[', '%5B').replaceAll(']', '%5D');
+  return `${origin}${path}${search === '' ? '' : `?${maskedValue}`}`;
+}
+
+function renderSendCommand(request: OutgoingRequest): Html {
+  const masked = listMasked(request);
+  return html`<details>
+    <summary>Send it from a shell</summary>
+    <p>
+      The command sends the request as above, with the same signature. A receiver that checks the timestamp may refuse it after some
+      minutes; a redelivery gets a new signature.
+    </p>
+    ${masked.length > 0 && html`<p>Replace <code>${maskedValue}</code> with ${masked.join(' and ')}, which this page does not show.</p>`}
+    ${
+      !isInCommand(request.body) &&
+      html`<p>
+        The payload does not fit into the command. Save <code>request.body</code> of
+        <a href="?f=json">the JSON of this page</a> as the file <code>payload</code>, without a line break at its end.
+      </p>`
+    }
+    <pre tabindex="0" data-copy id="send-command" data-live="2">${sendCommand(request)}</pre>
+  </details>`;
+}
+
+function listMasked({ url, headers }: OutgoingRequest): string[] {
+  return [
+    ...(Object.values(headers).includes(maskedValue) ? ['the values of the custom headers'] : []),
+    ...(new URL(url).search === '' ? [] : ['the query of the address']),
+  ];
 }
 
 function formatHeaders(headers: Readonly<Record<string, string>>): string {

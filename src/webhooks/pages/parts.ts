@@ -56,6 +56,11 @@ export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength 
   return search === '' ? receiver : `${receiver}?…`;
 }
 
+/** The same with its scheme. */
+export function formatAddress({ hookUrl }: Pick<Webhook, 'hookUrl'>): string {
+  return `${new URL(hookUrl).protocol}//${formatReceiver({ hookUrl })}`;
+}
+
 /** `failures` are those in the failure window; `left` is how many more deactivate the webhook. */
 export type HealthView = {
   readonly health: WebhookHealth;

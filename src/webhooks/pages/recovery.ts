@@ -32,11 +32,9 @@ export async function renderRecovery(
   }
   const isRunning = listRedeliveries(store, webhook.id).length > 0;
   if (found.length === 0 && !isRunning) return false;
-  return html`<div class="recovery">
-    ${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
+  return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${found.map((one) => (webhook.active ? recoverButton(page, webhook, one) : describe(one, page.now)))}
-    ${!webhook.active && html`<p>Activate the webhook to redeliver them.</p>`}
-  </div>`;
+    ${!webhook.active && html`<p>Activate the webhook to redeliver them.</p>`}`;
 }
 
 const maxRead = 100;

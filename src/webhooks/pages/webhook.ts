@@ -1,8 +1,10 @@
-// The page of one webhook: its health, what can be redelivered, charts, its newest deliveries, and its details.
+// The page of one webhook: at the left its health, what can be redelivered, charts and its newest deliveries; at the
+// right its receiver, events, key and retries.
 import { renderAgo, renderTime } from '../../console/json.ts';
-import { renderFacts, renderToolbar } from '../../console/table.ts';
-import { formatNumber } from '../../lib/format.ts';
+import { renderFacts } from '../../console/table.ts';
+import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
+import { truncate } from '../../lib/text.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../queue/delivery.ts';
@@ -10,21 +12,25 @@ import { webhookSettings } from '../settings.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
 import { maxCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';
-import { filterControls } from './filter.ts';
 import {
   type HealthView,
+  deliveryHref,
   explainHealth,
   formHref,
-  formatReceiver,
+  formatAddress,
   healthColours,
   readWebhookHealth,
   renderHealth,
   signInHint,
 } from './parts.ts';
 import { renderRecovery } from './recovery.ts';
+import { formatPolicy } from './settings.ts';
 import { renderActivate, renderPing, renderService } from './webhooks.ts';
 
 const maxListed = 10;
+
+/** How long the page shows the result of a ping. */
+const pingShownMs = 3_600_000;
 
 export function showWebhook(store: ReadableStore): View<Webhook> {
   return async (page) => {
@@ -36,87 +42,106 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;
-    return html`${healthPanel(page, view, failed, await renderRecovery(page, store, webhook))}
-      ${renderActions(page)}
-      ${signInHint(page)}
-      <section aria-labelledby="recent">
-        <h2 id="recent">Deliveries</h2>
-        <div id="charts" data-live="5">
-          ${deliveries.length === 0 ? html`<p>There are no deliveries yet.</p>` : renderCharts(deliveries, now)}
+    const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
+    const isUnreached = failed && view.health === 'ok';
+    return html`${renderActions(page)} ${signInHint(page)}
+      <div class="split side">
+        <div>
+          <div class="health ${isUnreached ? 'warn' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
+            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view)} ${explainHealth(webhook, view, now)}</p>`}
+            ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook)}
+          </div>
+          <section aria-labelledby="recent">
+            <h2 id="recent">Deliveries</h2>
+            <div id="charts" data-live="5">
+              ${deliveries.length === 0 ? html`<p>There are no deliveries yet.</p>` : renderCharts(deliveries, now)}
+            </div>
+            <div id="newest" data-live="5">
+              ${listed.length > 0 && renderDeliveries(page, store, listed, webhook)}
+              ${
+                total > listed.length &&
+                html`<p>
+                  <a href="${here('deliveries')}">${isTotalExact ? 'All' : 'More than'} ${formatNumber(total)} deliveries</a>
+                </p>`
+              }
+            </div>
+          </section>
         </div>
-        ${deliveries.length > 0 && renderToolbar({ action: here('deliveries'), filters: filterControls(page, store) })}
-        <div id="newest" data-live="5">
-          ${listed.length > 0 && renderDeliveries(page, store, listed, webhook)}
-          ${
-            total > listed.length &&
-            html`<p>
-              <a href="${here('deliveries')}">${isTotalExact ? 'All' : 'More than'} ${formatNumber(total)} deliveries</a>
-            </p>`
-          }
-        </div>
-      </section>
-      <section aria-labelledby="details">
-        <h2 id="details">Details</h2>
-        ${renderFacts(factsOf(page, store))}
-      </section>`;
+        <div>${renderDetails(page, store)}</div>
+      </div>`;
   };
 }
 
-/** `failed` is the newest ended delivery, if it has failed. */
-function healthPanel(
+/** The newest ended delivery has failed. If no failure is counted, the page says why. */
+function explainLastFailure(
   { subject: webhook, now }: PageContext<Webhook>,
   view: HealthView,
-  failed: Delivery | undefined,
-  recovery: Html | false,
+  { isPing, attempts }: Delivery,
 ): Html {
-  if (!failed || view.health !== 'ok') {
-    return html`<div class="health ${healthColours[view.health]}" id="health" data-live="5">
-      <p>${renderHealth(view)} ${explainHealth(webhook, view, now)}</p>
-      ${recovery}
-    </div>`;
-  }
-  return html`<div class="health warn" id="health" data-live="5">
-    <p><strong>The last delivery failed.</strong> ${failed.attempts.at(-1)?.error}</p>
-    <p class="reason">${explainFailure(failed, view) ?? explainHealth(webhook, view, now)}</p>
-    ${recovery}
-  </div>`;
-}
-
-/** Why a failure is not among those that are counted. */
-function explainFailure({ isPing }: Delivery, { failures }: HealthView): string | undefined {
-  if (failures > 0) return undefined;
-  return isPing
+  const uncounted = isPing
     ? 'It was a ping, which does not count towards the deactivation of the webhook.'
     : 'It failed before the webhook was activated, or in a failure window that has ended. Counting starts again at 0.';
+  return html`<p><strong>The last delivery failed.</strong> ${attempts.at(-1)?.error}</p>
+    <p>${view.failures > 0 ? explainHealth(webhook, view, now) : uncounted}</p>`;
+}
+
+const maxResponseShown = 120;
+
+function renderPingResult(page: PageContext<Webhook>, ping: Delivery): Html {
+  const [attempt] = ping.attempts;
+  const link = (text: string) => html`<a href="${deliveryHref(page, ping)}">${text}</a>`;
+  if (!attempt)
+    return html`<p>
+      ${link('The ping')} has no response yet. <noscript>Reload this page to see it.</noscript>
+    </p>`;
+  const { status, durationMs, error, response } = attempt;
+  const words = (response ?? '').replaceAll(/\s+/g, ' ').trim() || (status === null && error) || '';
+  const reason = words.length > maxResponseShown ? `${truncate(words, maxResponseShown)} …` : words;
+  return html`<p>
+    ${link('Last ping')}, ${renderAgo(ping.createdAt, page.now)}:
+    <strong>${status ?? 'no response'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}
+  </p>`;
 }
 
 function renderActions(page: PageContext<Webhook>): Html {
-  const { subject: webhook, here, href } = page;
-  const list = href('services', 'webhooks');
-  return html`<div class="actions" id="actions" data-live="5">
+  const { subject: webhook, here } = page;
+  return html`<div class="lead-actions" id="actions" data-live="5">
     ${!webhook.active && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
     <a href="${formHref(page, here('edit'))}">Edit</a>
-    <a href="${here('rotateKey')}">Rotate key …</a>
-    ${webhook.active && html`<a class="destructive" href="${formHref(page, here('deactivate'))}">Deactivate …</a>`}
-    <a class="destructive" href="${formHref(page, here('delete'), list)}">Delete …</a>
   </div>`;
 }
 
-function factsOf(page: PageContext<Webhook>, store: ReadableStore): [string, Html | string][] {
-  const { subject: webhook, now } = page;
+function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
+  const { subject: webhook, here, href, now } = page;
+  const { protocol, search } = new URL(webhook.hookUrl);
   const until = previousKeyUntil(webhook, now);
-  return [
-    ['Receiver', html`<span class="address">${formatReceiver(webhook)}</span>`],
-    ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
-    ['Events of', renderService(page, store, webhook)],
-    ['Content type', webhook.contentType],
-    ['Custom headers', formatHeaderNames(webhook)],
-    ['Created', renderAgo(webhook.createdAt, now)],
-    ['Changed', renderAgo(webhook.updatedAt, now)],
-    ...(until === null
-      ? []
-      : [['Previous key', html`Signs too until ${renderTime(until)}`] as [string, Html]]),
-  ];
+  return html`<h2>Receiver</h2>
+    <code class="address" ${search === '' && 'data-copy'}>${formatAddress(webhook)}</code>
+    ${search !== '' && html`<p class="hint">The query may contain a secret. Edit shows it.</p>`}
+    ${protocol !== 'https:' && html`<p class="notice">Not encrypted: the address is not https.</p>`}
+    ${renderFacts([
+      ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
+      ['Events of', renderService(page, store, webhook)],
+      ['Content type', webhook.contentType],
+      ['Custom headers', formatHeaderNames(webhook)],
+      ['Created', renderAgo(webhook.createdAt, now)],
+      ['Changed', renderAgo(webhook.updatedAt, now)],
+    ])}
+    <h2>Signature key</h2>
+    <p>
+      The key signs every delivery. ${until !== null && html`The previous key signs too until ${renderTime(until)}.`}
+      <a href="${here('rotateKey')}">Rotate key …</a>
+    </p>
+    <h2>Retries</h2>
+    <p>
+      ${formatPolicy(store.read(webhookSettings))}
+      <a href="${href('services', 'webhooks', 'settings')}">Webhook settings</a>
+    </p>
+    <h2>Danger zone</h2>
+    <div class="actions" id="danger" data-live="5">
+      ${webhook.active && html`<a class="destructive" href="${formHref(page, here('deactivate'))}">Deactivate …</a>`}
+      <a class="destructive" href="${formHref(page, here('delete'), href('services', 'webhooks'))}">Delete …</a>
+    </div>`;
 }
 
 function formatHeaderNames({ headers }: Webhook): Html | string {

@@ -26,6 +26,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { type Delivery, recoverableStates } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, healths, listWebhooks } from '../webhook.ts';
+import { maxSparks, sparkline } from './charts.ts';
 import {
   type HealthView,
   compareHealth,
@@ -41,7 +42,6 @@ import {
   webhookHref,
 } from './parts.ts';
 import { formatPolicy } from './settings.ts';
-import { maxCharted, sparkline } from './sparkline.ts';
 
 const maxReceiverLength = 48;
 
@@ -170,7 +170,7 @@ async function rowOf(
   { webhook, view }: ListedWebhook,
   undelivered: number,
 ): Promise<Row> {
-  const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
+  const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxSparks);
   const [last] = recent;
   const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
   const isUnreached = view.health === 'ok' && view.failures === 0 && ended?.state === 'failed';

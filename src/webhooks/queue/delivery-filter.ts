@@ -6,7 +6,10 @@ export type DeliveryFilter = {
   readonly states?: readonly DeliveryState[] | undefined;
   readonly changeType?: string | undefined;
   readonly eventId?: string | undefined;
-  /** The HTTP status of the last attempt; null: there was no attempt, or it got no answer. */
+  /**
+   * The HTTP status of the last attempt; 1 to 5: any status of this class, such as 5 for 500 to 599; null: there was
+   * no attempt, or it got no answer.
+   */
   readonly status?: number | null | undefined;
   /** The first and the last moment of `createdAt`. */
   readonly from?: number | undefined;
@@ -31,10 +34,18 @@ export function matchesDeliveryFilter(delivery: Delivery, filter: DeliveryFilter
     (filter.states === undefined || filter.states.includes(state)) &&
     (filter.changeType === undefined || filter.changeType === event.type) &&
     (filter.eventId === undefined || filter.eventId === event.id) &&
-    (filter.status === undefined || filter.status === lastStatus(delivery)) &&
+    (filter.status === undefined || isStatus(lastStatus(delivery), filter.status)) &&
     (filter.from === undefined || filter.from <= createdAt) &&
     (filter.to === undefined || createdAt <= filter.to)
   );
+}
+
+export function isStatusClass(status: number | null): status is number {
+  return status !== null && status < 100;
+}
+
+function isStatus(status: number | null, asked: number | null): boolean {
+  return isStatusClass(asked) ? Math.floor((status ?? 0) / 100) === asked : status === asked;
 }
 
 export function isSameFilter(one: DeliveryFilter, other: DeliveryFilter): boolean {

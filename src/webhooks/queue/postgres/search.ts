@@ -4,7 +4,7 @@
 // merges them. It finds the keys first, and then reads the rows of one page: an index may contain every
 // column that the filter needs. The deliveries of an event are few, and are read before the other conditions are checked.
 import type { QueryOptions } from '../../../store/postgres/database.ts';
-import { type DeliveryFilter, maxCountedDeliveries } from '../delivery-filter.ts';
+import { type DeliveryFilter, isStatusClass, maxCountedDeliveries } from '../delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';
 import { toStatusColumn } from './rows.ts';
 
@@ -92,11 +92,18 @@ function conditionsOf({ webhookId, changeType, status, from, to }: DeliveryFilte
   const all: readonly Condition[] = [
     { text: 'd.webhook_id = ?', value: webhookId },
     { text: 'd.event_type = ?', value: changeType },
-    { text: 'd.status = ?::smallint', value: status === undefined ? undefined : toStatusColumn(status) },
+    statusCondition(status),
     { text: 'd.created_at >= ?::bigint', value: from },
     { text: 'd.created_at <= ?::bigint', value: to },
   ];
   return all.filter(({ value }) => value !== undefined);
+}
+
+function statusCondition(status: DeliveryFilter['status']): Condition {
+  if (status === undefined) return { text: '', value: undefined };
+  return isStatusClass(status)
+    ? { text: 'd.status between ?::smallint * 100 and ?::smallint * 100 + 99', value: status }
+    : { text: 'd.status = ?::smallint', value: toStatusColumn(status) };
 }
 
 /** The conditions of `matchesRedelivery`. */

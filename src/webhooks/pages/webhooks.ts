@@ -10,6 +10,7 @@ import {
   compareNaturally,
   listParameters,
   pageRange,
+  renderChips,
   renderEmpty,
   renderList,
   renderMenu,
@@ -149,17 +150,19 @@ function renderHealthChips(
   all: readonly ListedWebhook[],
   { health: asked = '', ...keep }: ListParameters,
 ): Html {
-  const link = (health: string, label: string, count: number) => {
-    const query = new URLSearchParams({ ...keep, ...(health !== '' && { health }) });
-    const current = asked === health && html` aria-current="true"`;
-    return html`<a class="chip" href="?${query.toString()}"${current}>${label} ${formatNumber(count)}</a> `;
-  };
+  const chip = (health: string, label: string, count: number) => ({
+    label: `${label} ${formatNumber(count)}`,
+    href: `?${new URLSearchParams({ ...keep, ...(health !== '' && { health }) }).toString()}`,
+    isCurrent: asked === health,
+  });
   const counts = healths
     .map((health) => ({ health, count: all.filter(({ view }) => view.health === health).length }))
     .filter(({ health, count }) => count > 0 || health === asked);
   return html`<p class="chips" id="webhook-healths" data-live="10">
-    ${(all.length > 0 || asked !== '') && link('', 'All', all.length)}
-    ${counts.map(({ health, count }) => link(health, healthLabels[health], count))}
+    ${renderChips([
+      ...(all.length > 0 || asked !== '' ? [chip('', 'All', all.length)] : []),
+      ...counts.map(({ health, count }) => chip(health, healthLabels[health], count)),
+    ])}
   </p>`;
 }
 

@@ -22,7 +22,7 @@ const marks: Readonly<Record<State, Mark>> = {
   missed: { x: 2, y: middle + 5, width: 3, height: 3 },
 };
 
-export function sparkline(newestFirst: readonly Delivery[]): Html {
+export function sparkline(newestFirst: readonly Pick<Delivery, 'state'>[]): Html {
   const charted = newestFirst.slice(0, maxCharted).reverse();
   const firstColumn = maxCharted - charted.length;
   const description = formatOutcomes(charted.map(({ state }) => state));

@@ -205,7 +205,7 @@ keepLive();
 /** The form contains the boxes of all rows. */
 function offerSelectAll(form) {
   const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  form.append(createButton('Select all on this page', () => boxes().forEach((box) => (box.checked = true))));
+  form.append(createButton('Select all', () => boxes().forEach((box) => (box.checked = true))));
 }
 
 for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);

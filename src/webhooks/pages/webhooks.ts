@@ -234,16 +234,16 @@ function renderBulk(page: PageContext<unknown>): Html {
   const action = (operation: string) => page.href('services', 'webhooks', operation);
   const ask = (operation: string, label: string, style: string) =>
     html`<button class="${style}" formaction="${action(operation)}">${label} …</button>`;
-  const send = (operation: string, label: string) =>
-    html`<button class="quiet" formmethod="post" formaction="${action(operation)}" name="token" value="${page.formToken}"
+  const send = (operation: string, label: string, title = '') =>
+    html`<button class="quiet" formmethod="post" formaction="${action(operation)}" name="token" value="${page.formToken}"${title && html` title="${title}"`}
       >${label}</button
     >`;
   return html`<form id="bulk" class="bulk" method="get" autocomplete="off" aria-label="Selected webhooks">
     <input type="hidden" name="f" value="html" /><input type="hidden" name="next" value="${returnAddress(page)}" />
     <input type="hidden" name="${boxName('ids')}" />
     ${ask('deactivate', 'Deactivate', 'quiet')} ${send('activate', 'Activate')}
-    ${send('redeliver', 'Redeliver undelivered')} ${ask('delete', 'Delete', 'destructive')}
-    <button type="reset" class="quiet">Clear selection</button>
+    ${send('redeliver', 'Redeliver', 'Send again what the receivers did not get')} ${ask('delete', 'Delete', 'destructive')}
+    <button type="reset" class="quiet">Clear</button>
   </form>`;
 }
 

@@ -231,7 +231,8 @@ export class HtmlResponder {
       address: urls.shellUrl(prefix, segments),
       parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
       error,
-      warning: rest.subject && !result && !error ? await operation.warning(rest.subject.found) : undefined,
+      warning:
+        rest.subject && !result && !error ? await operation.warning(rest.subject.found, entered) : undefined,
       ...(result && {
         result: {
           json: plainJson(result.json),

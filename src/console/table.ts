@@ -149,7 +149,7 @@ function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html
     ${
       search &&
       html`<label class="unseen" for="${name}">${label}</label>
-        <input id="${name}" name="${name}" type="search" maxlength="256" value="${value}" placeholder="${label}" />`
+        <input id="${name}" name="${name}" type="search" maxlength="128" value="${value}" placeholder="${label}" />`
     }
     ${filters} <button>${search ? 'Search' : 'Filter'}</button>
   </form>`;
@@ -166,6 +166,16 @@ export function renderSelect(name: string, label: string, options: readonly Opti
           html`<option value="${value}"${value === chosen && html` selected`}>${text}</option> `,
       )}
     </select>`;
+}
+
+type Chip = { readonly label: string; readonly href: string; readonly isCurrent: boolean };
+
+/** Links that filter, for the toolbar. */
+export function renderChips(chips: readonly Chip[]): Html {
+  return html`${chips.map(
+    ({ label, href, isCurrent }) =>
+      html`<a class="chip" href="${href}"${isCurrent && html` aria-current="true"`}>${label}</a> `,
+  )}`;
 }
 
 /** Instead of a list without rows. With filters, its link removes them. */

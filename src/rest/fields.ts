@@ -24,7 +24,7 @@ export type FieldMeta = {
   readonly allowed?: string;
   /** What a form shows instead of a choice. */
   readonly choiceLabels?: Readonly<Record<string, string>>;
-  /** For a comma list: known entries, which the form offers as boxes. */
+  /** For a comma list: a box for each entry may stand for it. The form offers these known entries as boxes. */
   readonly picks?: readonly PickOption[];
   /** Whether the list has no other entries than `picks`. */
   readonly isClosedList?: boolean;
@@ -94,7 +94,7 @@ export function requestedFields(fields: Fields): RequestedFields {
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, metaOf(field).control === 'file' ? 'file' : 'text');
   }
-  const boxes = Object.keys(fields).filter((name) => picksOf(fields[name]).length > 0);
+  const boxes = Object.keys(fields).filter((name) => hasBoxes(fields[name]));
   const isBox = (name: string) => boxes.some((field) => name.startsWith(boxName(field)));
   const kindOf = (name: string) =>
     requested.get(name) ?? (name.startsWith(carriedPrefix) || isBox(name) ? 'text' : undefined);
@@ -106,8 +106,8 @@ export function boxName(field: string, value = ''): string {
   return `${field}.${value}`;
 }
 
-function picksOf(field: Field | undefined): readonly PickOption[] {
-  return (field && metaOf(field).picks) ?? [];
+function hasBoxes(field: Field | undefined): boolean {
+  return field !== undefined && metaOf(field).picks !== undefined;
 }
 
 /**
@@ -118,11 +118,11 @@ export function joinBoxes(fields: Fields, form: Form): Form {
   const joined: Record<string, Raw> = { ...form };
   for (const [name, field] of Object.entries(fields)) {
     const others = form[boxName(name)];
-    if (typeof others !== 'string') continue;
-    const picks = picksOf(field);
-    if (picks.length === 0) continue;
-    const chosen = picks.filter(({ value }) => form[boxName(name, value)] !== undefined);
-    joined[name] = [...chosen.map(({ value }) => value), others.trim()].filter(Boolean).join(',') || ',';
+    if (typeof others !== 'string' || !hasBoxes(field)) continue;
+    const chosen = Object.keys(form).flatMap((key) =>
+      key.startsWith(boxName(name)) ? key.slice(boxName(name).length) : [],
+    );
+    joined[name] = [...chosen, others.trim()].filter(Boolean).join(',') || ',';
   }
   return joined;
 }

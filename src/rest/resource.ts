@@ -142,6 +142,8 @@ export type PageContext<S> = {
   readonly href: (...segments: readonly string[]) => string;
 };
 
+type Entered = Readonly<Record<string, string | undefined>>;
+
 export type Operation<S = unknown> = {
   readonly title: string;
   readonly description: string;
@@ -157,8 +159,8 @@ export type Operation<S = unknown> = {
   readonly present: (subject: S) => Readonly<Record<string, string>>;
   /** Values that stay as they are if the form does not change them: choices whose present value must not be sent. */
   readonly unchanged: (subject: S) => Readonly<Record<string, string>>;
-  /** What the operation affects now, for the page of its form. */
-  readonly warning: (subject: S) => string | undefined | Promise<string | undefined>;
+  /** What the operation affects now, for the page of its form. `entered` is what the link to the page fills in. */
+  readonly warning: (subject: S, entered: Entered) => string | undefined | Promise<string | undefined>;
   /** Values that the form offers for a text, by the name of the field. */
   readonly suggest: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
   /** Whether the operation removes something. The page of its form warns then. */
@@ -246,7 +248,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
     unchanged?: (subject: S) => Readonly<Record<string, string>>;
-    warning?: (subject: S) => string | undefined | Promise<string | undefined>;
+    warning?: (subject: S, entered: Entered) => string | undefined | Promise<string | undefined>;
     suggest?: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
     isDestructive?: true;
     guard?: (request: RequestContext) => void;

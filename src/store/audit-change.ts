@@ -10,14 +10,14 @@ const maxChanges = 50;
 
 export function changesOf(changed: readonly ChangedRow[]): readonly Change[] {
   const hasOneRow = changed.filter(({ key }) => key !== null).length === 1;
-  const changes = changed.flatMap(({ of, key, before, after }) => {
+  const rows = changed.map(({ of, key, before, after }) => {
     // One row needs no name: the target of the entry names it.
     const prefix = key === null || hasOneRow ? '' : `${of.name}/${key}.`;
     const { idOf } = of as AnyCell;
     const isReplaced = idOf?.(before as never) !== idOf?.(after as never);
     return compareFields(isReplaced ? noFields : fieldsOf(of, before), fieldsOf(of, after), prefix);
   });
-  return limit(changes);
+  return limit(rows);
 }
 
 const noFields: AuditFields = {};
@@ -37,10 +37,14 @@ export function compareFields(before: AuditFields, after: AuditFields, prefix = 
   return changes;
 }
 
-function limit(changes: readonly Change[]): readonly Change[] {
-  if (changes.length <= maxChanges) return changes;
+/** Of many changes, the first ones of each row are shown: the list names as many rows as possible. */
+function limit(rows: readonly (readonly Change[])[]): readonly Change[] {
+  const changes = rows.flat();
   const rest = changes.length - maxChanges;
-  return [...changes.slice(0, maxChanges), { field: '…', before: null, after: `${rest} more` }];
+  if (rest <= 0) return changes;
+  const places = new Map(rows.flatMap((row) => row.map((change, place) => [change, place] as const)));
+  const shown = changes.toSorted((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
+  return [...shown.slice(0, maxChanges), { field: '…', before: null, after: `${rest} more` }];
 }
 
 type Value = AuditFields[string] | undefined;

@@ -1,49 +1,132 @@
-// REST operations that activate or deactivate all webhooks of a list.
+// REST operations on several webhooks at once: on all of a list, or on the given ones.
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { type Operation, operation } from '../rest/resource.ts';
+import { readField } from '../rest/fields.ts';
+import { type Operation, type OperationCall, type Outcome, operation } from '../rest/resource.ts';
+import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.rest.ts';
-import { deactivateAllWarning, discardedText, wasOrWere, webhookList } from './pages/sentences.ts';
-import { activateAll, deactivateAll } from './registry.ts';
+import { idProblems, webhookIds } from './fields.rest.ts';
+import {
+  deactivateAllWarning,
+  deletionWarning,
+  discardedText,
+  wasOrWere,
+  webhookList,
+} from './pages/sentences.ts';
+import { activateAll, deactivateAll, deleteWebhook } from './registry.ts';
+import { type Webhook, listWebhooks, requireWebhook } from './webhook.ts';
+
+type Deps = { readonly store: ReadableStore; readonly runtime: Runtime };
+
+/** Which webhooks an operation concerns. */
+type Choose<S, V> = (reader: Reader, subject: S, values: V) => readonly Webhook[];
+
+const described = { access: 'administrator', effect: 'writes', answer: allWebhooksAnswer } as const;
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 export function allWebhooksOperations<S>(
-  { store, runtime }: { store: ReadableStore; runtime: Runtime },
+  deps: Deps,
   pathOf: (subject: S) => string | undefined,
 ): Record<'activateAll' | 'deactivateAll', Operation<S>> {
-  const described = {
-    access: 'administrator',
-    effect: 'writes',
-    fields: {},
-    answer: allWebhooksAnswer,
-  } as const;
+  const choose: Choose<S, unknown> = (reader, subject) => listWebhooks(reader, pathOf(subject));
   return {
     activateAll: operation<S>({
       ...described,
       title: 'Activate all webhooks',
       description: 'Activates every inactive webhook and resets its failure count.',
-      run: async ({ subject, update }) => {
-        const at = runtime.now();
-        const webhooks = await update((transaction) => activateAll(transaction, pathOf(subject), at));
-        const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} activated.`;
-        return { json: { status: 'success', webhooks, discarded: 0 }, notice: { text, link: webhookList } };
-      },
+      fields: {},
+      run: activate(deps, choose),
     }),
     deactivateAll: operation<S>({
       ...described,
       title: 'Deactivate all webhooks',
       description: 'Deactivates every active webhook and discards its pending deliveries.',
+      fields: {},
       isDestructive: true,
-      warning: (subject) => deactivateAllWarning(store, pathOf(subject)),
-      run: async ({ subject, update }) => {
-        const at = runtime.now();
-        const counts = await update((transaction) => deactivateAll(transaction, pathOf(subject), at));
-        const webhooks = counts.length;
-        const discarded = counts.reduce((sum, { value }) => sum + value, 0);
-        const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} deactivated. ${discardedText(discarded)}`;
-        return { json: { status: 'success', webhooks, discarded }, notice: { text, link: webhookList } };
+      warning: (subject) => deactivateAllWarning(deps.store, choose(deps.store, subject, {})),
+      run: deactivate(deps, choose),
+    }),
+  };
+}
+
+const givenFields = { ids: webhookIds };
+
+/** They change all of the given webhooks, or none. */
+export function givenWebhooksOperations(deps: Deps): Record<'activate' | 'deactivate' | 'delete', Operation> {
+  const { store } = deps;
+  const choose: Choose<unknown, { readonly ids: readonly string[] }> = (reader, _list, { ids }) =>
+    ids.map((id) => requireWebhook(reader, id));
+  const given = {
+    ...described,
+    fields: givenFields,
+    check: ({ values }: { values: { ids?: readonly string[] } }) => ({
+      problems: idProblems(store, values.ids),
+    }),
+  };
+  const warn =
+    (warning: typeof deletionWarning) =>
+    (_list: unknown, { ids }: { readonly ids?: string | undefined }) => {
+      const read = readField(webhookIds, ids);
+      return 'problems' in read
+        ? 'No webhook is selected. Select webhooks in the list first.'
+        : warning(store, choose(store, undefined, { ids: read.value as readonly string[] }));
+    };
+  return {
+    activate: operation<unknown, typeof givenFields>({
+      ...given,
+      title: 'Activate webhooks',
+      description: 'Activates those of the given webhooks that are inactive and resets their failure counts.',
+      run: activate(deps, choose),
+    }),
+    deactivate: operation<unknown, typeof givenFields>({
+      ...given,
+      title: 'Deactivate webhooks',
+      description:
+        'Deactivates those of the given webhooks that are active and discards their pending deliveries.',
+      isDestructive: true,
+      warning: warn(deactivateAllWarning),
+      run: deactivate(deps, choose),
+    }),
+    delete: operation<unknown, typeof givenFields>({
+      ...given,
+      title: 'Delete webhooks',
+      description: 'Deletes the given webhooks and their deliveries.',
+      isDestructive: true,
+      warning: warn(deletionWarning),
+      run: async ({ values: { ids }, update }) => {
+        const counts = await update((transaction) => ids.map((id) => deleteWebhook(transaction, id)));
+        return outcomeOf(counts, 'deleted');
       },
     }),
   };
+}
+
+function activate<S, V>({ runtime }: Deps, choose: Choose<S, V>) {
+  return async ({ subject, values, update }: OperationCall<S, V>): Promise<Outcome> => {
+    const at = runtime.now();
+    const webhooks = await update((transaction) =>
+      activateAll(transaction, choose(transaction, subject, values), at),
+    );
+    const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} activated.`;
+    return { json: { status: 'success', webhooks, discarded: 0 }, notice: { text, link: webhookList } };
+  };
+}
+
+function deactivate<S, V>({ runtime }: Deps, choose: Choose<S, V>) {
+  return async ({ subject, values, update }: OperationCall<S, V>): Promise<Outcome> => {
+    const at = runtime.now();
+    const counts = await update((transaction) =>
+      deactivateAll(transaction, choose(transaction, subject, values), at),
+    );
+    return outcomeOf(counts, 'deactivated');
+  };
+}
+
+/** `counts` has the pending deliveries that each webhook loses. */
+function outcomeOf(counts: readonly { readonly value: number }[], participle: string): Outcome {
+  const webhooks = counts.length;
+  const discarded = counts.reduce((sum, { value }) => sum + value, 0);
+  const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} ${participle}. ${discardedText(discarded)}`;
+  return { json: { status: 'success', webhooks, discarded }, notice: { text, link: webhookList } };
 }

@@ -78,7 +78,7 @@ export const redeliverFields = {
   ...commonFields,
 };
 
-type FilterValues = Partial<Values<typeof filterFields>>;
+export type FilterValues = Partial<Values<typeof filterFields>>;
 
 export function filterOf({ state, changeType, eventId, status, from, to }: FilterValues): DeliveryFilter {
   return { states: state, changeType, eventId, status, from, to };

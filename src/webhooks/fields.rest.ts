@@ -4,7 +4,7 @@ import { mayList, pathOfService, serviceAtPath, services } from '../catalog/cata
 import { maskedValue } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
-import { toNfc } from '../lib/text.ts';
+import { toNfc, truncate } from '../lib/text.ts';
 import {
   boolean,
   choice,
@@ -22,7 +22,7 @@ import { changeTypesRule, readChangeTypes } from './event.ts';
 import { type HeadersResult, readHeaders } from './sending/headers.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
 import { receiverProblem } from './sending/target-policy.ts';
-import { contentTypes } from './webhook.ts';
+import { contentTypes, webhooks } from './webhook.ts';
 
 const normalise = (value: string) => toNfc(value.trim());
 
@@ -57,6 +57,31 @@ export function servicePaths(reader: Reader, caller: Caller): string[] {
     if (mayList(service, caller)) paths.push(pathOfService(service));
   }
   return paths.sort();
+}
+
+/** As many as a page of the list shows. The audit entry names each of them. */
+export const maxWebhookIds = 50;
+
+export const webhookIds = text({ to: 4096 })
+  .transform((list, context): readonly string[] => {
+    const ids = [...new Set(list.split(',').map((id) => id.trim()))].filter(Boolean);
+    return ids.length > 0 && ids.length <= maxWebhookIds
+      ? ids
+      : refuse(context, [`must be a comma list of 1 to ${maxWebhookIds} ids.`]);
+  })
+  .meta({
+    label: 'Webhooks',
+    description: `The ids of the webhooks: a comma list of at most ${maxWebhookIds}.`,
+    control: 'hidden',
+    picks: [],
+  });
+
+export function idProblems(reader: Reader, ids: readonly string[] = []): readonly Problem[] {
+  const unknown = ids.filter((id) => !reader.get(webhooks, id));
+  return problemsOf(
+    'ids',
+    unknown.map((id) => `there is no webhook ${truncate(id)}.`),
+  );
 }
 
 export type WebhookRules = {

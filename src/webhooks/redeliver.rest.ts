@@ -1,12 +1,13 @@
 // REST operations that repeat deliveries: one delivery, or all that match a filter.
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { definedOnly } from '../rest/fields.ts';
+import { type Fields, type Values, definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
-import { filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
+import { type FilterValues, filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
+import { idProblems, maxWebhookIds, webhookIds } from './fields.rest.ts';
 import { knownTypes } from './pages/deliveries.ts';
 import { deliveriesLink, deliveryLink, wasOrWere } from './pages/sentences.ts';
 import { type DeliveryFilter, isStatusClass } from './queue/delivery-filter.ts';
@@ -54,39 +55,61 @@ function shownStatus(status: DeliveryFilter['status']): number | string | undefi
 type RedeliverDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
 
 export function redeliverToOneOperation(deps: RedeliverDeps): Operation<Webhook> {
-  return redeliverMatchingOperation<Webhook>(deps, {
+  return redeliverMatchingOperation<Webhook, typeof redeliverFields>(deps, {
     description: 'Repeats the deliveries of the webhook that match and have not been redelivered yet.',
+    fields: redeliverFields,
     webhookIdOf: ({ id }) => id,
+    idsOf: () => undefined,
   });
 }
+
+const redeliverToAllFields = {
+  ...redeliverFields,
+  ids: webhookIds
+    .optional()
+    .describe(`Only to these webhooks: a comma list of at most ${maxWebhookIds} ids.`),
+};
 
 export function redeliverToAllOperation(deps: RedeliverDeps): Operation {
-  return redeliverMatchingOperation<unknown>(deps, {
+  return redeliverMatchingOperation<unknown, typeof redeliverToAllFields>(deps, {
     description:
       'Repeats the deliveries of all active webhooks that match and have not been redelivered yet.',
+    fields: redeliverToAllFields,
     webhookIdOf: () => undefined,
+    idsOf: ({ ids }) => ids,
   });
 }
 
-function redeliverMatchingOperation<S>(
+type Redelivering<S, F extends Fields> = {
+  readonly description: string;
+  readonly fields: F;
+  readonly webhookIdOf: (subject: S) => string | undefined;
+  readonly idsOf: (values: Partial<Values<F>>) => readonly string[] | undefined;
+};
+
+function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
   { store, runtime }: RedeliverDeps,
-  { description, webhookIdOf }: { description: string; webhookIdOf: (subject: S) => string | undefined },
+  { description, fields, webhookIdOf, idsOf }: Redelivering<S, F>,
 ): Operation<S> {
-  return operation<S, typeof redeliverFields>({
+  return operation<S, F>({
     title: 'Redeliver by filter',
     description: `${description} The new deliveries are created in the background.`,
     access: 'administrator',
     effect: 'writes',
-    fields: redeliverFields,
+    fields,
     present: () => ({ state: recoverableStates.join(',') }),
     suggest: () => ({ changeType: knownTypes(store) }),
     answer: redeliveryAnswer,
+    check: ({ values }) => ({ problems: idProblems(store, idsOf(values)) }),
     run: async ({ subject, values, update }) => {
       const webhookId = webhookIdOf(subject);
-      const given = { ...values, state: values.state ?? recoverableStates };
+      const entered: FilterValues = values;
+      const given = { ...entered, state: entered.state ?? recoverableStates };
+      const ids = idsOf(values);
       const filter = filterOf(given);
       const requestedAt = runtime.now();
-      const counts = await store.deliveries.countMatched({ ...filter, webhookId }, requestedAt);
+      const matched = await store.deliveries.countMatched({ ...filter, webhookId }, requestedAt);
+      const counts = new Map([...matched].filter(([id]) => ids?.includes(id) ?? true));
       const result = await update(
         (transaction) => {
           if (webhookId !== undefined) requireActive(transaction, webhookId);

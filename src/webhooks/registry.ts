@@ -7,7 +7,7 @@ import { endRedeliveries } from './queue/redelivery.ts';
 import { type CustomHeader, type HeadersResult, keepMasked } from './sending/headers.ts';
 import { receiverOf } from './sending/target-policy.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
+import { type Webhook, type WebhookTraits, requireWebhook, webhooks } from './webhook.ts';
 
 type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
 
@@ -101,9 +101,9 @@ export function deactivateWebhook(
   return transaction.deliveries.discardPending(id, at);
 }
 
-/** Returns how many webhooks it has activated. `service` limits it to the webhooks of a service. */
-export function activateAll(transaction: Transaction, service: string | undefined, at: number): number {
-  const inactive = listWebhooks(transaction, service).filter(({ active }) => !active);
+/** Returns how many webhooks it has activated: `activateWebhook` would clear the failures of active ones. */
+export function activateAll(transaction: Transaction, chosen: readonly Webhook[], at: number): number {
+  const inactive = chosen.filter(({ active }) => !active);
   for (const { id } of inactive) activateWebhook(transaction, id, at);
   return inactive.length;
 }
@@ -111,10 +111,10 @@ export function activateAll(transaction: Transaction, service: string | undefine
 /** Likewise. The result is how many pending deliveries each of the webhooks loses. */
 export function deactivateAll(
   transaction: Transaction,
-  service: string | undefined,
+  chosen: readonly Webhook[],
   at: number,
 ): readonly Count[] {
-  const active = listWebhooks(transaction, service).filter((webhook) => webhook.active);
+  const active = chosen.filter((webhook) => webhook.active);
   return active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
 }
 

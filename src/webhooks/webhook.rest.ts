@@ -102,7 +102,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         description: 'Deletes the webhook and its deliveries.',
         answer: discardedAnswer,
         isDestructive: true,
-        warning: (webhook) => deletionWarning(store, webhook),
+        warning: (webhook) => deletionWarning(store, [webhook]),
         run: async ({ subject, update }) => {
           const { value: discarded } = await update((transaction) => deleteWebhook(transaction, subject.id));
           const text = `The webhook ${subject.name} was deleted.`;

@@ -14,7 +14,7 @@ import {
   resource,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { allWebhooksOperations } from './all-webhooks.rest.ts';
+import { allWebhooksOperations, givenWebhooksOperations } from './all-webhooks.rest.ts';
 import {
   eventPublishedAnswer,
   settingsAnswer,
@@ -60,6 +60,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
       create: createOperation(deps),
       publish: publishOperation(store, eventPublisher),
       ...allWebhooksOperations(deps, () => undefined),
+      ...givenWebhooksOperations(deps),
       redeliver: redeliverToAllOperation(deps),
     },
     items: [webhookItems(deps)],

@@ -100,6 +100,16 @@ it('names the rows if there are several, and limits the list', async () => {
   expect(changes.at(-1)).toEqual({ field: '…', before: null, after: '10 more' });
 });
 
+it('names as many rows as possible', async () => {
+  const ids = Array.from({ length: 50 }, (_, number) => `w${number}`);
+  const changes = await changesAfter(
+    (transaction) => ids.forEach((id) => transaction.put(webhooks, webhook(id))),
+    (transaction) => ids.forEach((id) => transaction.remove(webhooks, id)),
+  );
+  expect(changes.slice(0, 50).map(({ field }) => field)).toEqual(ids.map((id) => `webhooks/${id}.name`));
+  expect(changes).toHaveLength(51);
+});
+
 it('compares a cell with its value before the update', async () => {
   const changes = await changesAfter(
     (transaction) =>

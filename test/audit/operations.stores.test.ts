@@ -90,6 +90,13 @@ const onWebhook =
     return () => post(server, `${path}/${operation}`, fields);
   };
 
+const onWebhooks =
+  (operation: string): Prepare =>
+  async (server) => {
+    const path = await createWebhook(server, 'services/webhooks');
+    return () => post(server, `services/webhooks/${operation}`, { ids: path.split('/').at(-1) ?? '' });
+  };
+
 const webhookSuccesses: Record<string, (place: string) => Prepare> = {
   edit: onWebhook('edit', { headers: '{"X-Key":"a secret value"}' }),
   delete: onWebhook('delete'),
@@ -156,6 +163,9 @@ const successes: Record<string, Prepare> = {
   'services/webhooks/create': simple('services/webhooks/create', receiver),
   'services/webhooks/activateAll': simple('services/webhooks/activateAll', {}),
   'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll', {}),
+  'services/webhooks/activate': onWebhooks('activate'),
+  'services/webhooks/deactivate': onWebhooks('deactivate'),
+  'services/webhooks/delete': onWebhooks('delete'),
   'services/webhooks/redeliver': simple('services/webhooks/redeliver', { changeType: 'Never' }),
   'services/webhooks/deliveries/{delivery}/redeliver': async (server) => {
     const path = await createWebhook(server, 'services/webhooks');

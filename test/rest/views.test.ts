@@ -114,7 +114,9 @@ describe('the own account', () => {
 
 describe('uploads', () => {
   it('are listed by name, and deleted in two steps', async () => {
-    expect(await show('/admin/uploads')).toContain('No file is uploaded.');
+    const empty = await show('/admin/uploads');
+    expect(empty).toContain('No file is uploaded.');
+    expect(empty).toMatch(/<a href="\/admin\/uploads\/upload\?next=[^"]*">Upload the first file<\/a>/);
     const file = { itemFile: { name: 'a <b>.json', content: 'x'.repeat(3000) }, description: 'Of May' };
     const added = await server.postParts('/admin/uploads/upload', file, server.token('administrator'));
     const { itemID } = added.json<{ item: { itemID: string } }>().item;
@@ -125,6 +127,29 @@ describe('uploads', () => {
     expect(row).toContain('2.9 KiB');
     expect(await show(`/admin/uploads/${itemID}`)).toContain('<h1>a &lt;b&gt;.json</h1>');
     expect(await send(row, '/delete')).toContain('a &lt;b&gt;.json was deleted.');
+  });
+
+  it('are found by name and description, and sorted', async () => {
+    for (const [name, content] of [
+      ['part10', 'x'],
+      ['part2', 'xxx'],
+      ['other', 'xx'],
+    ] as const)
+      await server.postParts(
+        '/admin/uploads/upload',
+        { itemFile: { name, content }, description: name === 'other' ? 'A Part' : '' },
+        server.token('administrator'),
+      );
+    const names = async (query: string) =>
+      [...(await show(`/admin/uploads?${query}`)).matchAll(/scope="row">\s*<a [^>]*><bdi>(.*?)<\/bdi>/g)].map(
+        ([, name]) => name,
+      );
+    expect(await names('')).toEqual(['other', 'part2', 'part10']);
+    expect(await names('sort=name')).toEqual(['other', 'part2', 'part10']);
+    expect(await names('sort=size')).toEqual(['part2', 'other', 'part10']);
+    expect(await names('q=PART&sort=name&order=desc')).toEqual(['part10', 'part2', 'other']);
+    expect(await names('q=part2')).toEqual(['part2']);
+    expect(await show('/admin/uploads?q=nothing')).toContain('No file matches.');
   });
 });
 
@@ -191,10 +216,14 @@ describe('the audit trail', () => {
     expect(row).toContain('href="/admin/system/audit?user=administrator"');
     expect(rowOf(all, 'refused')).toContain('services/createFolder');
     const filtered = await show('/admin/system/audit?operation=createFolder&outcome=success&num=1');
-    expect(filtered).toContain('1 entry.');
+    expect(filtered).toContain('<p class="total">1 entry</p>');
     expect(filtered).not.toContain('security/users/add');
     expect(plain(filtered)).toContain('/admin/system/audit?operation=createFolder&outcome=success&f=csv"');
     expect(filtered).toMatch(/name="operation"[^>]*value="createFolder"/);
+    // A filter that the form has no field for can be removed.
+    expect(plain(filtered)).toContain(
+      'href="/admin/system/audit?outcome=success" aria-current="true">operation: createFolder ×</a>',
+    );
     expect(filtered).toContain('<option value="success" selected>success</option>');
     const paged = await show('/admin/system/audit?user=administrator&num=1');
     expect(plain(paged)).toContain('?user=administrator&start=1&num=1');
@@ -206,7 +235,8 @@ describe('the audit trail', () => {
     expect(rowOf(found, 'Update webhook settings')).toContain('numberOfFailures');
     expect(found).toContain('name="q" type="search" maxlength="128" value="webhook settings"');
     const none = await show('/admin/system/audit?q=nothing+like+this');
-    expect(none).toContain('No entries match. <a href="/admin/system/audit">Remove the filters</a>');
+    expect(none).toContain('No entries match.');
+    expect(none).toContain('<a href="/admin/system/audit">Remove the filters</a>');
     const settings = await show('/admin/services/webhooks/settings');
     expect(settings).toMatch(/Last changed by administrator, <time [^>]*>[-\d]{10} [:\d]{8} UTC<\/time>/);
   });
@@ -222,7 +252,7 @@ describe('the audit trail', () => {
       /<span class="hint" title="[^"]+">services\/webhooks\/[^<]+<\/span>/,
     );
     expect(plain(page)).toMatch(
-      /\?q=BILLING&outcome=success&fromDate=([-\d]{10})&toDate=([-\d]{10})" >Yesterday<\/a>/,
+      /\?q=BILLING&outcome=success&fromDate=([-\d]{10})&toDate=([-\d]{10})">Yesterday<\/a>/,
     );
   });
 });

@@ -187,7 +187,7 @@ it('the forms of destructive operations name what is lost', async () => {
     'One is deleted together with 2 deliveries, 2 pending ones included. None of them can be redelivered.',
   );
   expect(textOf(await see(`${all}/deactivateAll`))).toContain(
-    '1 active webhook gets no more events. 2 pending deliveries will be discarded.',
+    '1 active webhook (One) gets no more events. 2 pending deliveries will be discarded.',
   );
   expect(textOf(await see(`${all}/${id}/rotateKey`))).toContain('must know the new key');
 });

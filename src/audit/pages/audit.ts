@@ -1,6 +1,17 @@
-// The page of the audit trail: a search, a compact table, and the export.
+// The page of the audit trail: a search, a compact list, and the export.
 import { formatTime, renderAgo } from '../../console/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
+import {
+  type ListParameters,
+  type Row,
+  listParameters,
+  pageRange,
+  renderChips,
+  renderEmpty,
+  renderList,
+  renderPager,
+  renderSelect,
+  renderToolbar,
+} from '../../console/table.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -16,8 +27,6 @@ import type { OperationTitles } from './titles.ts';
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };
 
 type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
-
-type Query = Readonly<Record<string, string>>;
 
 /** Filters that the form has no field for: links and programs set them. */
 const otherFilters = ['user', 'operation', 'from', 'to'] as const;
@@ -38,42 +47,28 @@ export async function auditView(
   words: Words,
   page: PageContext<unknown>,
 ): Promise<Html> {
-  const given = givenFilters(page);
-  const csv = new URLSearchParams({ ...given, f: 'csv' });
+  const given = listParameters(page.query, filters);
   const range = pageRange(page.query, { usual: 25 });
   const names = await namesOf(entries, words.names);
   const isFiltered = Object.keys(given).length > 0;
-  const removal = isFiltered && html`<a href="${page.here()}">Remove the filters</a>`;
-  return html`${filterForm(given, page)}
-    ${
-      total === 0
-        ? html`<p>${isFiltered ? 'No entries match.' : 'There are no entries.'} ${removal}</p>`
-        : html`<p>
-            ${total === maxCountedEntries && 'At least '}${formatCount(total, 'entry')}.
-            <a href="${page.here()}?${csv.toString()}">Download as CSV</a>
-            ${removal && html`· ${removal}`}
-          </p>`
-    }
+  return html`${toolbarOf(given, total, page)}
     ${
       entries.length > 0 &&
       html`<div class="audit">
-        ${renderTable(
+        ${renderList(
           'Entries',
           ['Time (UTC)', 'Operation', 'Target', 'Who', 'Outcome', 'Changes'],
           entries.map((entry) => rowOf(entry, words.titles, names, page)),
         )}
       </div>`
     }
+    ${
+      total === 0 &&
+      (isFiltered
+        ? renderEmpty('No entries match.', { href: page.here(), label: 'Remove the filters' })
+        : renderEmpty('There are no entries yet. Every change that somebody makes or tries adds one.'))
+    }
     ${renderPager('Entries', range, total, { keep: given })}`;
-}
-
-function givenFilters({ query }: PageContext<unknown>): Query {
-  return Object.fromEntries(
-    filters.flatMap((name) => {
-      const value = query.get(name)?.trim();
-      return value ? [[name, value]] : [];
-    }),
-  );
 }
 
 type Names = ReadonlyMap<string, string>;
@@ -146,46 +141,45 @@ function valueText(value: string | number | boolean | null): Html {
   return value === null || value === '' ? html`<span class="none">none</span>` : html`${String(value)}`;
 }
 
-function filterForm(given: Query, { here, now }: PageContext<unknown>): Html {
-  const option = (value: string, label: string) =>
-    html`<option value="${value}" ${value === (given.outcome ?? '') && 'selected'}>${label}</option> `;
-  const date = (name: string, label: string) =>
-    html`<div>
-      <label for="${name}">${label}</label>
-      <input id="${name}" name="${name}" type="date" value="${given[name] ?? ''}" />
-    </div>`;
+function toolbarOf(given: ListParameters, total: number, { here, now }: PageContext<unknown>): Html {
   const others = otherFilters.filter((name) => given[name] !== undefined);
-  return html`<form class="filter" role="search" method="get" action="${here()}" aria-label="Filter">
-      <div class="words">
-        <label for="q">Search</label>
-        <input id="q" name="q" type="search" maxlength="128" value="${given.q ?? ''}"
-          placeholder="Operation, target, user or field" />
-      </div>
-      ${date('fromDate', 'From (UTC)')} ${date('toDate', 'To (UTC)')}
-      <div>
-        <label for="outcome">Outcome</label>
-        <select id="outcome" name="outcome">
-          ${option('', 'All')} ${auditOutcomes.map((one) => option(one, one))}
-        </select>
-      </div>
-      ${others.map((name) => html`<input type="hidden" name="${name}" value="${given[name] ?? ''}" /> `)}
-      <button>Search</button>
-    </form>
-    <p class="presets">
-      ${presets.map(({ label, first, last }) => {
-        const days = { fromDate: dayOf(now + first * dayMs), toDate: dayOf(now + last * dayMs) };
-        const isShown = days.fromDate === given.fromDate && days.toDate === given.toDate;
-        return html`<a href="${here()}?${withDays(given, days)}" ${isShown && html`aria-current="true"`}>${label}</a> `;
-      })}
-      ${others.map((name) => html`<span class="chip">${name}: ${otherText(name, given[name] ?? '')}</span> `)}
-    </p>`;
+  const date = (name: string, label: string) =>
+    html`<label>${label} <input name="${name}" type="date" value="${given[name] ?? ''}" /></label>`;
+  const outcomes = [
+    { value: '', label: 'All outcomes' },
+    ...auditOutcomes.map((outcome) => ({ value: outcome, label: outcome })),
+  ];
+  const days = presets.map(({ label, first, last }) => {
+    const range = { fromDate: dayOf(now + first * dayMs), toDate: dayOf(now + last * dayMs) };
+    const isCurrent = range.fromDate === given.fromDate && range.toDate === given.toDate;
+    return { label, href: `${here()}?${withDays(given, range)}`, isCurrent };
+  });
+  const removals = others.map((name) => {
+    const { [name]: value = '', ...rest } = given;
+    const query = new URLSearchParams(rest).toString();
+    return { label: `${name}: ${otherText(name, value)} ×`, href: `${here()}?${query}`, isCurrent: true };
+  });
+  const csv = new URLSearchParams({ ...given, f: 'csv' }).toString();
+  return renderToolbar({
+    action: here(),
+    search: { label: 'Operation, target, user or field', value: given.q ?? '' },
+    filters: [
+      date('fromDate', 'From'),
+      date('toDate', 'To'),
+      renderSelect('outcome', 'Outcome', outcomes, given.outcome),
+    ],
+    keep: Object.fromEntries(others.map((name) => [name, given[name] ?? ''])),
+    chips: html`<p class="chips">${renderChips([...days, ...removals])}</p>`,
+    count: `${total === maxCountedEntries ? 'At least ' : ''}${formatCount(total, 'entry')}`,
+    actions: total > 0 && html`<a href="${here()}?${csv}">Download as CSV</a>`,
+  });
 }
 
 function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-function withDays({ from: _from, to: _to, ...kept }: Query, days: Query): string {
+function withDays({ from: _from, to: _to, ...kept }: ListParameters, days: ListParameters): string {
   return new URLSearchParams({ ...kept, ...days }).toString();
 }
 

@@ -6,7 +6,8 @@ function markSentForms() {
   const sent = new Map();
   document.addEventListener('submit', (event) => {
     const { target: form, submitter: button } = event;
-    if (event.defaultPrevented || form.method !== 'post') return;
+    const method = button?.getAttribute('formmethod') ?? form.method;
+    if (event.defaultPrevented || method !== 'post') return;
     if (sent.has(form)) return event.preventDefault();
     sent.set(form, { button, label: button?.textContent });
     if (!button) return undefined;
@@ -25,13 +26,18 @@ function markSentForms() {
 
 markSentForms();
 
+function createButton(label, onClick) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'quiet';
+  button.textContent = label;
+  button.addEventListener('click', onClick);
+  return button;
+}
+
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'quiet';
-    button.textContent = 'Copy';
-    button.addEventListener('click', async () => {
+    const button = createButton('Copy', async () => {
       await navigator.clipboard.writeText(block.textContent ?? '');
       button.textContent = 'Copied';
       setTimeout(() => (button.textContent = 'Copy'), 2000);
@@ -227,6 +233,14 @@ function keepLive() {
 
 keepLive();
 
+/** The form contains the boxes of all rows. */
+function offerSelectAll(form) {
+  const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
+  form.append(createButton('Select all', () => boxes().forEach((box) => (box.checked = true))));
+}
+
+for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);
+
 /** `/` and Ctrl-K lead to the search. */
 function offerSearchKeys(input) {
   document.addEventListener('keydown', (event) => {
@@ -245,11 +259,7 @@ for (const input of document.querySelectorAll('#everywhere')) offerSearchKeys(in
 /** Browsers ask the reader only after a click. */
 function offerNotification(place) {
   if (!('Notification' in window) || Notification.permission !== 'default') return;
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'quiet';
-  button.textContent = 'Notify me at the end';
-  button.addEventListener('click', async () => {
+  const button = createButton('Notify me at the end', async () => {
     const permission = await Notification.requestPermission();
     const line = document.createElement('span');
     line.textContent =

@@ -1,37 +1,85 @@
 // The pages of uploaded files: the list, and one file.
 import { confirmedAction } from '../../console/action.ts';
 import { renderAgo } from '../../console/json.ts';
-import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../console/table.ts';
-import { formatBytes } from '../../lib/format.ts';
+import {
+  type Row,
+  compareNaturally,
+  listParameters,
+  pageRange,
+  renderEmpty,
+  renderFacts,
+  renderList,
+  renderMenu,
+  renderPager,
+  renderToolbar,
+  sortBy,
+  sortableColumn,
+  sortingOf,
+} from '../../console/table.ts';
+import { formatBytes, formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Upload } from '../upload.ts';
 
+const orders = { date: 'descending', name: 'ascending', size: 'descending' } as const;
+
 export function uploadsView(uploads: readonly Upload[], page: PageContext<unknown>): Html {
-  const range = pageRange(page.query);
-  const newestFirst = uploads.toReversed().slice(range.start, range.start + range.num);
+  const keep = listParameters(page.query, ['q', 'sort', 'order']);
+  const { q: search = '', ...sortedBy } = keep;
+  const sorting = sortingOf(page.query, orders);
+  const column = (label: string, key: keyof typeof orders) => sortableColumn(label, key, sorting, keep);
+  const words = search.trim().toLowerCase();
+  const found = uploads.filter(({ itemName, description }) =>
+    `${itemName} ${description}`.toLowerCase().includes(words),
+  );
+  const listed = sortBy(found.reverse(), sorting, {
+    date: (one, other) => one.date - other.date,
+    name: (one, other) => compareNaturally(one.itemName, other.itemName),
+    size: (one, other) => one.size - other.size,
+  });
+  const range = pageRange(page.query, { usual: 50 });
   const add = `${page.here('upload')}?next=${encodeURIComponent(page.here())}`;
-  return html`<p class="lead-actions"><a class="button" href="${add}">Upload a file</a></p>
+  if (uploads.length === 0)
+    return renderEmpty('No file is uploaded. Upgrades take their licenses from here.', {
+      href: add,
+      label: 'Upload the first file',
+    });
+  return html`${renderToolbar({
+    action: page.here(),
+    search: { label: 'Search files', value: search },
+    keep: sortedBy,
+    count: formatCount(listed.length, 'file'),
+    actions: html`<a class="button" href="${add}">Upload a file</a>`,
+  })}
     ${
-      uploads.length === 0
-        ? html`<p class="none">No file is uploaded.</p>`
-        : renderTable(
+      listed.length === 0
+        ? renderEmpty('No file matches.', { href: page.here(), label: 'Remove the filters' })
+        : renderList(
             'Files',
-            ['File', 'Description', 'Size', 'Uploaded', 'Actions'],
-            newestFirst.map((upload) => rowOf(upload, page)),
+            [
+              column('File', 'name'),
+              'Description',
+              column('Size', 'size'),
+              column('Uploaded', 'date'),
+              'Actions',
+            ],
+            listed.slice(range.start, range.start + range.num).map((upload) => rowOf(upload, page)),
           )
     }
-    ${renderPager('Files', range, uploads.length)}`;
+    ${renderPager('Files', range, listed.length, { keep })}`;
 }
 
 function rowOf(upload: Upload, page: PageContext<unknown>): Row {
   const { itemID, itemName, description, size, date } = upload;
   return [
-    html`<a href="${page.here(itemID)}">${itemName}</a>`,
-    description || html`<span class="none">–</span>`,
+    html`<a href="${page.here(itemID)}"><bdi>${itemName}</bdi></a>`,
+    description ? html`<bdi title="${description}">${description}</bdi>` : html`<span class="none">–</span>`,
     formatBytes(size),
     renderAgo(date, page.now),
-    deleteAction(upload, page, page.here(itemID, 'delete')),
+    renderMenu(itemID, itemName, [
+      html`<a href="${page.here(itemID)}">Open</a>`,
+      deleteAction(upload, page, page.here(itemID, 'delete')),
+    ]),
   ];
 }
 
@@ -52,14 +100,17 @@ function deleteAction(
   { itemName }: Upload,
   { href, formToken, isReadOnly }: PageContext<unknown>,
   action: string,
-): Html {
-  if (formToken === '' || isReadOnly) return html`<span class="none">–</span>`;
-  return confirmedAction({
-    action,
-    label: 'Delete',
-    subject: itemName,
-    formToken,
-    next: href('uploads'),
-    warning: `The file ${itemName} is deleted at once. Settings that name it must name another one.`,
-  });
+): Html | false {
+  return (
+    formToken !== '' &&
+    !isReadOnly &&
+    confirmedAction({
+      action,
+      label: 'Delete',
+      subject: itemName,
+      formToken,
+      next: href('uploads'),
+      warning: `The file ${itemName} is deleted at once. Settings that name it must name another one.`,
+    })
+  );
 }

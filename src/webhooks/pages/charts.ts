@@ -185,7 +185,7 @@ const marks: Readonly<Record<DeliveryState, Mark>> = {
 };
 
 /** Delivered ones point up and failed ones down, so that it can be read without colours. */
-export function sparkline(newestFirst: readonly Delivery[]): Html {
+export function sparkline(newestFirst: readonly Pick<Delivery, 'state'>[]): Html {
   const charted = newestFirst.slice(0, maxSparks).reverse();
   const firstColumn = maxSparks - charted.length;
   const description = formatOutcomes(charted.map(({ state }) => state));

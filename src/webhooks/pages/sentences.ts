@@ -1,9 +1,8 @@
 // The sentences of operations on webhooks: what their forms warn of, and what pages show after them.
-import { formatCount } from '../../lib/format.ts';
+import { formatCount, formatList } from '../../lib/format.ts';
 import type { NextStep, NoticeLink } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
-import { type Webhook, listWebhooks } from '../webhook.ts';
+import type { Webhook } from '../webhook.ts';
 
 const root = ['services', 'webhooks'];
 
@@ -51,27 +50,43 @@ export async function deactivationWarning(
   return `${name} gets no more events. ${lost}`;
 }
 
-export async function deletionWarning(store: ReadableStore, { id, name }: Webhook): Promise<string> {
-  const pending = await store.deliveries.pendingOf(id);
-  const { total, isTotalExact } = await store.deliveries.page({ webhookId: id }, 0, 1);
-  const all = isTotalExact
-    ? formatCount(total, 'delivery')
-    : `more than ${formatCount(maxCountedDeliveries, 'delivery')}`;
+export async function deletionWarning(store: ReadableStore, chosen: readonly Webhook[]): Promise<string> {
+  const pages = await Promise.all(chosen.map(({ id }) => store.deliveries.page({ webhookId: id }, 0, 1)));
+  const total = pages.reduce((sum, page) => sum + page.total, 0);
+  const pending = await countPending(store, chosen);
+  const isExact = pages.every(({ isTotalExact }) => isTotalExact);
   const unsent = pending === 0 ? '' : `, ${formatCount(pending, 'pending one')} included`;
+  const [first] = chosen;
+  const [which, verb, have] =
+    first && chosen.length === 1
+      ? [first.name, 'is', 'It has']
+      : [countAndName(chosen, 'webhook'), 'are', 'They have'];
   return total === 0
-    ? `${name} is deleted. It has no deliveries.`
-    : `${name} is deleted together with ${all}${unsent}. None of them can be redelivered.`;
+    ? `${which} ${verb} deleted. ${have} no deliveries.`
+    : `${which} ${verb} deleted together with ${isExact ? '' : 'more than '}${formatCount(total, 'delivery')}${unsent}. ` +
+        'None of them can be redelivered.';
 }
 
-/** `service` limits it to the webhooks of a service. */
-export async function deactivateAllWarning(store: ReadableStore, service?: string): Promise<string> {
-  const active = listWebhooks(store, service).filter((webhook) => webhook.active);
+export async function deactivateAllWarning(
+  store: ReadableStore,
+  chosen: readonly Webhook[],
+): Promise<string> {
+  const active = chosen.filter((webhook) => webhook.active);
   if (active.length === 0) return 'No webhook is active.';
-  const counts = await Promise.all(active.map(({ id }) => store.deliveries.pendingOf(id)));
-  const pending = counts.reduce((sum, count) => sum + count, 0);
+  const pending = await countPending(store, active);
   const lost = pending === 0 ? 'No delivery is pending.' : willBe(pending, 'discarded');
   const verb = active.length === 1 ? 'gets' : 'get';
-  return `${formatCount(active.length, 'active webhook')} ${verb} no more events. ${lost}`;
+  return `${countAndName(active, 'active webhook')} ${verb} no more events. ${lost}`;
+}
+
+async function countPending({ deliveries }: ReadableStore, chosen: readonly Webhook[]): Promise<number> {
+  const counts = await Promise.all(chosen.map(({ id }) => deliveries.pendingOf(id)));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+function countAndName(chosen: readonly Webhook[], noun: string): string {
+  const names = chosen.map(({ name }) => name);
+  return `${formatCount(chosen.length, noun)} (${formatList(names, 10)})`;
 }
 
 function willBe(count: number, participle: string): string {

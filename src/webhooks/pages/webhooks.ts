@@ -10,6 +10,7 @@ import {
   compareNaturally,
   listParameters,
   pageRange,
+  renderChips,
   renderEmpty,
   renderList,
   renderMenu,
@@ -21,9 +22,12 @@ import {
 } from '../../console/table.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
+import { boxName } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { type Delivery, recoverableStates } from '../queue/delivery.ts';
+import { maxWebhookIds } from '../fields.rest.ts';
+import type { DeliverySummary } from '../queue/delivery-queue.ts';
+import { recoverableStates } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, healths, listWebhooks } from '../webhook.ts';
 import { maxSparks, sparkline } from './charts.ts';
@@ -45,7 +49,7 @@ import { formatPolicy } from './settings.ts';
 
 const maxReceiverLength = 48;
 
-/** `lastAt` is set only if the list is sorted by it. */
+/** `lastAt` is 0 for a webhook without deliveries, and if the list is sorted by something else. */
 type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView; readonly lastAt: number };
 
 /** The health is the usual order, the worst first. */
@@ -59,7 +63,7 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
     const sorting = sortingOf(page.query, orders);
     const searched = await searchWebhooks(store, page, pathOf(page.subject), sorting);
     const listed = searched.filter(({ view }) => !keep.health || view.health === keep.health);
-    const range = pageRange(page.query, { usual: 50 });
+    const range = pageRange(page.query, { usual: maxWebhookIds, most: maxWebhookIds });
     const shown = listed.slice(range.start, range.start + range.num);
     const { q: search = '', ...kept } = keep;
     return html`${renderToolbar({
@@ -75,6 +79,7 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
         ${listed.length === 0 ? renderNone(page, keep) : await renderRows(page, store, shown, columnsOf(sorting, keep))}
         ${renderPager('Webhooks', range, listed.length, { keep })}
       </div>
+      ${canSelect(page) && shown.length > 0 && renderBulk(page)}
       <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
   };
 }
@@ -88,13 +93,19 @@ async function searchWebhooks(
   const windows = await store.deliveries.failureWindows();
   const settings = store.read(webhookSettings);
   const words = (query.get('q') ?? '').trim().toLowerCase();
-  const found: ListedWebhook[] = [];
-  for (const webhook of listWebhooks(store, service)) {
-    if (!`${webhook.name} ${new URL(webhook.hookUrl).host}`.toLowerCase().includes(words)) continue;
-    const view = readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
-    const lastAt = sorting.key === 'last' ? await lastDeliveryAt(store, webhook.id) : 0;
-    found.push({ webhook, view, lastAt });
-  }
+  const named = listWebhooks(store, service).filter(({ name, hookUrl }) =>
+    `${name} ${new URL(hookUrl).host}`.toLowerCase().includes(words),
+  );
+  const ids = sorting.key === 'last' ? named.map(({ id }) => id) : [];
+  const newest = await store.deliveries.newest(ids, 1);
+  const found = named.map((webhook) => {
+    const [last] = newest.get(webhook.id) ?? [];
+    return {
+      webhook,
+      view: readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now),
+      lastAt: last ? lastChangeAt(last) : 0,
+    };
+  });
   const byName = (one: ListedWebhook, other: ListedWebhook) =>
     compareNaturally(one.webhook.name, other.webhook.name);
   return sortBy(found, sorting, {
@@ -104,11 +115,8 @@ async function searchWebhooks(
   });
 }
 
-/** 0 for a webhook without deliveries. */
-async function lastDeliveryAt(store: ReadableStore, webhookId: string): Promise<number> {
-  const { deliveries } = await store.deliveries.page({ webhookId }, 0, 1);
-  const [last] = deliveries;
-  return last ? (last.endedAt ?? last.createdAt) : 0;
+function lastChangeAt({ endedAt, createdAt }: DeliverySummary): number {
+  return endedAt ?? createdAt;
 }
 
 function columnsOf(sorting: WebhookSorting, keep: ListParameters): Column[] {
@@ -129,10 +137,18 @@ async function renderRows(
   columns: readonly Column[],
 ): Promise<Html> {
   const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
-  const rows: Row[] = [];
-  for (const one of shown) rows.push(await rowOf(page, store, one, undelivered.get(one.webhook.id) ?? 0));
-  const ids = shown.map(({ webhook }) => `webhook-${webhook.id}`);
-  return renderList('Webhooks', columns, rows, ids);
+  const ids = shown.map(({ webhook }) => webhook.id);
+  const newest = await store.deliveries.newest(ids, maxSparks);
+  const rows = shown.map((one): Row => {
+    const { id } = one.webhook;
+    return rowOf(page, store, one, { recent: newest.get(id) ?? [], undelivered: undelivered.get(id) ?? 0 });
+  });
+  return renderList(
+    'Webhooks',
+    columns,
+    rows,
+    ids.map((id) => `webhook-${id}`),
+  );
 }
 
 function renderNone({ here }: PageContext<unknown>, { q, health }: ListParameters): Html {
@@ -149,33 +165,40 @@ function renderHealthChips(
   all: readonly ListedWebhook[],
   { health: asked = '', ...keep }: ListParameters,
 ): Html {
-  const link = (health: string, label: string, count: number) => {
-    const query = new URLSearchParams({ ...keep, ...(health !== '' && { health }) });
-    const current = asked === health && html` aria-current="true"`;
-    return html`<a class="chip" href="?${query.toString()}"${current}>${label} ${formatNumber(count)}</a> `;
-  };
+  const chip = (health: string, label: string, count: number) => ({
+    label: `${label} ${formatNumber(count)}`,
+    href: `?${new URLSearchParams({ ...keep, ...(health !== '' && { health }) }).toString()}`,
+    isCurrent: asked === health,
+  });
   const counts = healths
     .map((health) => ({ health, count: all.filter(({ view }) => view.health === health).length }))
     .filter(({ health, count }) => count > 0 || health === asked);
   return html`<p class="chips" id="webhook-healths" data-live="10">
-    ${(all.length > 0 || asked !== '') && link('', 'All', all.length)}
-    ${counts.map(({ health, count }) => link(health, healthLabels[health], count))}
+    ${renderChips([
+      ...(all.length > 0 || asked !== '' ? [chip('', 'All', all.length)] : []),
+      ...counts.map(({ health, count }) => chip(health, healthLabels[health], count)),
+    ])}
   </p>`;
 }
 
 /** `undelivered` counts the deliveries that a redelivery can recover. */
-async function rowOf(
+type WebhookDeliveries = { readonly recent: readonly DeliverySummary[]; readonly undelivered: number };
+
+function rowOf(
   page: PageContext<unknown>,
   store: ReadableStore,
   { webhook, view }: ListedWebhook,
-  undelivered: number,
-): Promise<Row> {
-  const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxSparks);
+  { recent, undelivered }: WebhookDeliveries,
+): Row {
   const [last] = recent;
   const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
   const isUnreached = view.health === 'ok' && view.failures === 0 && ended?.state === 'failed';
   return [
-    html`<a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>
+    html`${
+      canSelect(page) &&
+      html`<input type="checkbox" form="bulk" name="${boxName('ids', webhook.id)}" aria-label="Select ${webhook.name}" />`
+    }
+      <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>
       <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     isUnreached
       ? html`<span class="state warn">Last delivery failed</span> ${ended.isPing && html`<span class="hint">a ping</span>`}`
@@ -193,10 +216,35 @@ export function renderService(page: PageContext<unknown>, store: ReadableStore, 
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
 }
 
-function renderLastDelivery(last: Delivery, now: number): Html {
-  const error = last.attempts.at(-1)?.error;
-  return html`<span${error && html` title="${error}"`}>${renderDeliveryState(last)}</span>
-    ${renderAgo(last.endedAt ?? last.createdAt, now)}`;
+function renderLastDelivery(last: DeliverySummary, now: number): Html {
+  const { error } = last;
+  return html`<span${error !== null && html` title="${error}"`}>${renderDeliveryState(last)}</span>
+    ${renderAgo(lastChangeAt(last), now)}`;
+}
+
+function canSelect({ formToken, isReadOnly }: PageContext<unknown>): boolean {
+  return formToken !== '' && !isReadOnly;
+}
+
+/**
+ * The operations on the selected webhooks. Those that lose something lead to a page that asks first: its address must
+ * not contain the token, so only a button that sends the form with POST adds it.
+ */
+function renderBulk(page: PageContext<unknown>): Html {
+  const action = (operation: string) => page.href('services', 'webhooks', operation);
+  const ask = (operation: string, label: string, style: string) =>
+    html`<button class="${style}" formaction="${action(operation)}">${label} …</button>`;
+  const send = (operation: string, label: string, title = '') =>
+    html`<button class="quiet" formmethod="post" formaction="${action(operation)}" name="token" value="${page.formToken}"${title && html` title="${title}"`}
+      >${label}</button
+    >`;
+  return html`<form id="bulk" class="bulk" method="get" autocomplete="off" aria-label="Selected webhooks">
+    <input type="hidden" name="f" value="html" /><input type="hidden" name="next" value="${returnAddress(page)}" />
+    <input type="hidden" name="${boxName('ids')}" />
+    ${ask('deactivate', 'Deactivate', 'quiet')} ${send('activate', 'Activate')}
+    ${send('redeliver', 'Redeliver', 'Send again what the receivers did not get')} ${ask('delete', 'Delete', 'destructive')}
+    <button type="reset" class="quiet">Clear</button>
+  </form>`;
 }
 
 function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered: number): Html | '' {

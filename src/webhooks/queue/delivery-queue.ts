@@ -61,6 +61,11 @@ export type DeliveryQueue = {
    * the same time.
    */
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
+  /** The newest deliveries of each webhook, at most `num`, newest first. Webhooks without any are absent. */
+  newest: (
+    webhookIds: readonly string[],
+    num: number,
+  ) => Promise<ReadonlyMap<string, readonly DeliverySummary[]>>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
   /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
@@ -84,6 +89,12 @@ export type DeliveryQueue = {
   failureWindow: (webhookId: string) => Promise<FailureWindow | null>;
   /** Calls the listener when deliveries may have become free. Returns the function that unsubscribes. */
   onFree: (listener: () => void) => () => void;
+};
+
+/** A delivery without its event and its attempts, which may be large. */
+export type DeliverySummary = Pick<Delivery, 'state' | 'isPing' | 'createdAt' | 'endedAt'> & {
+  /** Why the last attempt failed. */
+  readonly error: string | null;
 };
 
 export type Remembered = { readonly eventId: string; readonly at: number };

@@ -22,6 +22,7 @@ export async function takeTour(): Promise<Tour> {
     await visitSecurity(recorder);
     await visitUpgrades(recorder);
     await visitTokens(recorder);
+    await visitSeveralWebhooks(recorder);
     return recorder.recorded;
   } finally {
     await server.close();
@@ -145,6 +146,15 @@ async function visitWebhooks(tour: Recorder): Promise<void> {
   await tour.post(`${all}/activateAll`, {});
   await tour.wait(1);
   await tour.post(`${all}/{webhook}/delete`, {}, ids);
+}
+
+async function visitSeveralWebhooks(tour: Recorder): Promise<void> {
+  const all = '/admin/services/webhooks';
+  const given = { name: 'trains', hookUrl: 'https://example.com/trains', changeTypes: '*' };
+  const { id: ids } = await tour.post<{ id: string }>(`${all}/create`, given);
+  await tour.post(`${all}/deactivate`, { ids });
+  await tour.post(`${all}/activate`, { ids });
+  await tour.post(`${all}/delete`, { ids });
 }
 
 async function visitSecurity(tour: Recorder): Promise<void> {

@@ -15,6 +15,7 @@ import type {
   ClaimRequest,
   Claimed,
   DeliveryRetention,
+  DeliverySummary,
   QueueOfReceiver,
   QueuePosition,
   Redelivered,
@@ -99,6 +100,11 @@ export class DeliveryLists {
       total: Math.min(count, maxCountedDeliveries),
       isTotalExact: count <= maxCountedDeliveries,
     };
+  }
+
+  newest(webhookIds: readonly string[], num: number): Map<string, DeliverySummary[]> {
+    const found = webhookIds.map((id) => [id, this.#newestFirst(id).slice(0, num).map(summarise)] as const);
+    return new Map(found.filter(([, deliveries]) => deliveries.length > 0));
   }
 
   lastOutcomes(webhookIds: readonly string[]): Map<string, 'delivered' | 'failed'> {
@@ -378,4 +384,8 @@ function countAhead(
     free.filter((one, index) => isAhead(one, index) && isDue(one)).length,
     maxCountedDeliveries,
   );
+}
+
+function summarise({ state, isPing, createdAt, endedAt, attempts }: Delivery): DeliverySummary {
+  return { state, isPing, createdAt, endedAt, error: attempts.at(-1)?.error ?? null };
 }

@@ -57,6 +57,7 @@ export class MemoryDeliveries {
     page: (filter, start, num) => runNow(() => this.#lists.page(filter, start, num)),
     countMatched: (filter, at) => runNow(() => this.#lists.countMatched(filter, at)),
     redeliver: (redelivery, batch) => runNow(() => this.#redeliver(redelivery, batch)),
+    newest: (webhookIds, num) => runNow(() => this.#lists.newest(webhookIds, num)),
     lastOutcomes: (webhookIds) => runNow(() => this.#lists.lastOutcomes(webhookIds)),
     pendingOf: (webhookId) => runNow(() => this.#lists.pendingOf(webhookId)),
     positionOf: (id, queue) => runNow(() => this.#lists.positionOf(id, queue)),

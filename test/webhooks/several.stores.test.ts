@@ -1,0 +1,173 @@
+// Operations on several webhooks at once, and the bar of the list that calls them.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { entriesOf } from '../audit/kit.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { all, browse, textOf } from './page-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const { see, press, cookie } = browse(() => hooks);
+
+const registerThree = async () => {
+  const registered = [];
+  for (const name of ['Ada', 'Bo', 'Cy']) registered.push((await hooks.register({ name })).id);
+  return registered as [string, string, string];
+};
+
+const send = (operation: string, ids: string) =>
+  hooks.post(`${all}/${operation}`, { ids }, hooks.administrator);
+
+const names = async () =>
+  (await hooks.read<{ webhooks: { name: string; active: boolean }[] }>('')).webhooks
+    .filter(({ active }) => active)
+    .map(({ name }) => name);
+
+describe('the operations', () => {
+  it('deactivate, activate and delete the given webhooks, and count those that they change', async () => {
+    const [one, two, three] = await registerThree();
+    await hooks.act(`${three}/deactivate`);
+    expect(await hooks.act('deactivate', { ids: `${one},${three}` })).toEqual({
+      status: 'success',
+      webhooks: 1,
+      discarded: 0,
+    });
+    expect(await names()).toEqual(['Bo']);
+    expect(await hooks.act('activate', { ids: `${one}, ${two}, ${one}` })).toEqual({
+      status: 'success',
+      webhooks: 1,
+      discarded: 0,
+    });
+    expect(await names()).toEqual(['Ada', 'Bo']);
+    expect(await hooks.act('delete', { ids: [one, three].join(',') })).toMatchObject({ webhooks: 2 });
+    expect((await hooks.get(`${all}/${one}`, hooks.administrator)).statusCode).toBe(404);
+    expect(await names()).toEqual(['Bo']);
+  });
+
+  it('count the pending deliveries that are discarded', async () => {
+    const [one, two] = await registerThree();
+    await hooks.act('settings', { notificationElapsedTimeInSeconds: '60' });
+    hooks.answerWith(500);
+    await hooks.publish();
+    await hooks.settle();
+    expect(await hooks.act('deactivate', { ids: one })).toMatchObject({ discarded: 1 });
+    expect(await hooks.act('delete', { ids: `${one},${two}` })).toMatchObject({ webhooks: 2, discarded: 1 });
+  });
+
+  it.each(['activate', 'deactivate', 'delete', 'redeliver'])(
+    '%s changes nothing if an id is unknown, and names it',
+    async (operation) => {
+      const [one] = await registerThree();
+      const refused = await send(operation, `${one},nobody,${'x'.repeat(300)}`);
+      expect(refused.statusCode).toBe(400);
+      const { details } = refused.json<{ error: { details: string[] } }>().error;
+      expect(details).toHaveLength(2);
+      expect(details[0]).toBe('ids: there is no webhook nobody.');
+      expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
+    },
+  );
+
+  it.each(['', ',', Array.from({ length: 51 }, (_, number) => number).join(',')])(
+    'refuse the ids "%s"',
+    async (ids) => {
+      for (const operation of ['activate', 'deactivate', 'delete'])
+        expect((await send(operation, ids)).statusCode).toBe(400);
+    },
+  );
+
+  it('leave one audit entry that names each webhook', async () => {
+    const ids = [];
+    for (let count = 0; count < 50; count += 1) ids.push((await hooks.register()).id);
+    await hooks.act('delete', { ids: ids.join(',') });
+    const [entry] = await entriesOf(hooks);
+    expect(entry).toMatchObject({ operation: 'services/webhooks/delete', target: 'services/webhooks' });
+    const fields = entry?.changes.map(({ field }) => field) ?? [];
+    for (const id of ids) expect(fields).toContain(`webhooks/${id}.name`);
+  });
+
+  it('are refused while the system is read-only', async () => {
+    const [one] = await registerThree();
+    await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
+    for (const operation of ['activate', 'deactivate', 'delete'])
+      expect((await send(operation, one)).statusCode).toBe(503);
+    expect(await see(all)).not.toContain('form="bulk"');
+  });
+
+  it('redeliver only to the given webhooks', async () => {
+    const [one, two, three] = await registerThree();
+    await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '100' });
+    hooks.answerWith(500, 500, 500, 200);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act('deactivate', { ids: two });
+    expect(await hooks.act('redeliver', { ids: `${one},${two}` })).toEqual({
+      status: 'success',
+      matched: 1,
+      skipped: 1,
+    });
+    await hooks.runtime.advance(60_000);
+    expect((await hooks.deliveriesOf(one)).deliveries.map(({ state }) => state)).toEqual([
+      'delivered',
+      'failed',
+    ]);
+    expect((await hooks.deliveriesOf(three)).total).toBe(1);
+  });
+});
+
+describe('the list', () => {
+  /** Presses a button of the bar, as a browser without a script does. */
+  function pressBulk(page: string, operation: string, ids: readonly string[]) {
+    const [, bar = ''] = page.split('<form id="bulk"');
+    const fields: Record<string, string> = {};
+    for (const [, name = '', value = ''] of bar
+      .slice(0, bar.indexOf('</form>'))
+      .matchAll(/<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?/g))
+      fields[name] = value.replaceAll('&amp;', '&');
+    for (const id of ids) {
+      expect(page).toContain(`<input type="checkbox" form="bulk" name="ids.${id}"`);
+      fields[`ids.${id}`] = 'on';
+    }
+    // The address of a page that asks must not contain the token.
+    expect(fields).not.toHaveProperty('token');
+    const button = new RegExp(`<button [^>]*formaction="${all}/${operation}"[^>]*>`).exec(bar)?.[0] ?? '';
+    const token = /name="token" value="([^"]*)"/.exec(button)?.[1];
+    if (!button.includes('formmethod="post"'))
+      return see(`${all}/${operation}?${new URLSearchParams(fields).toString()}`);
+    return hooks.post(`${all}/${operation}`, { ...fields, token: token ?? '' }, { cookie: cookie() });
+  }
+
+  it('activates the selected webhooks with one button, and comes back', async () => {
+    const [one, two] = await registerThree();
+    await hooks.act('deactivate', { ids: `${one},${two}` });
+    const page = await see(`${all}?q=hooks&sort=name`);
+    const answer = await pressBulk(page, 'activate', [one, two]);
+    expect(answer).toMatchObject({ statusCode: 303, headers: { location: `${all}?q=hooks&sort=name` } });
+    expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
+  });
+
+  it('asks before it deletes, and names the number and the webhooks', async () => {
+    const [one, two] = await registerThree();
+    await hooks.publish();
+    await hooks.settle();
+    const page = (await pressBulk(await see(all), 'delete', [one, two])) as string;
+    expect(textOf(page)).toContain(
+      '2 webhooks (Ada, Bo) are deleted together with 2 deliveries. None of them can be redelivered.',
+    );
+    expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
+    expect(await press(page, `${all}/delete`)).toBe(all);
+    expect(await names()).toEqual(['Cy']);
+  });
+
+  it('asks before it deactivates', async () => {
+    const [one, two] = await registerThree();
+    const page = (await pressBulk(await see(all), 'deactivate', [one, two])) as string;
+    expect(textOf(page)).toContain('2 active webhooks (Ada, Bo) get no more events. No delivery is pending.');
+    expect(await press(page, `${all}/deactivate`)).toBe(all);
+    expect(await names()).toEqual(['Cy']);
+    const none = (await pressBulk(await see(all), 'deactivate', [])) as string;
+    expect(textOf(none)).toContain('No webhook is selected.');
+  });
+});

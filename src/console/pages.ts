@@ -10,7 +10,7 @@ import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { renderJson } from './json.ts';
 import { labelOf } from './labels.ts';
-import { type Layout, type PageLink, renderPage } from './layout.ts';
+import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
@@ -36,7 +36,7 @@ type ResourceView = {
 
 const maxLinks = 500;
 
-export function resourcePage(layout: Layout, shown: ResourceView): Html {
+export function resourcePage(layout: Layout, shown: ResourceView): Page {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents =
@@ -144,7 +144,7 @@ type OperationView = FormView & {
   readonly parent: PageLink;
 };
 
-export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
+export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
   const { result, parent } = view;
   return renderPage(
     layout,
@@ -182,15 +182,12 @@ function secretView(
   </section>`;
 }
 
-type SignInView = FormView & {
-  readonly lead: string;
-  readonly command: { readonly text: string; readonly operation: Described } | undefined;
-};
+type SignInView = Pick<FormView, 'action' | 'entered' | 'error'> & { readonly lead: string | undefined };
 
-export function signInPage(layout: Layout, view: SignInView): Html {
+export function signInPage(layout: Layout, view: SignInView): Page {
   return renderPage(
     layout,
-    html`<p class="lead">${view.lead}</p>
+    html`${view.lead !== undefined && html`<p class="lead">${view.lead}</p>`}
       ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
@@ -218,13 +215,13 @@ export function signInPage(layout: Layout, view: SignInView): Html {
           />
         </div>
         <p><button>Sign in</button></p>
-      </form>`,
-    view.command && commandView([view.command.text], [], view.command.operation),
+      </form>
+      <p class="hint">Steward ${layout.version}</p>`,
   );
 }
 
 /** `links` lead on from the page. */
-export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Html {
+export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Page {
   return renderPage(
     { ...layout, isError: true },
     html`${renderProblems(error)}

@@ -3,7 +3,7 @@
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
-import { renderPage } from '../console/layout.ts';
+import { type Page, renderPage } from '../console/layout.ts';
 import { type Row, renderTable } from '../console/table.ts';
 import { html, type Html } from '../lib/html.ts';
 import { currentMode } from '../mode/mode.ts';
@@ -16,7 +16,7 @@ import type { ControlledServer } from './controlled-server.ts';
 
 const shownRequests = 100;
 
-export function controlPage(server: ControlledServer): Html {
+export function controlPage(server: ControlledServer): Page {
   const { options, app, clock, rules, journal } = server;
   const { linkBase } = app.urls;
   const assets = new Assets(options.assets, options.config.adminPath).hrefs(linkBase);
@@ -63,6 +63,7 @@ export function controlPage(server: ControlledServer): Html {
   return renderPage(
     {
       name: 'Steward',
+      version: options.version,
       title: 'Test control',
       assets,
       homeHref: app.urls.homePath,

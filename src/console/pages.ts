@@ -39,12 +39,6 @@ const maxLinks = 500;
 export function resourcePage(layout: Layout, shown: ResourceView): Page {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
-  const contents =
-    json !== undefined &&
-    html`<section aria-labelledby="contents">
-      <h2 id="contents">Contents</h2>
-      ${renderJson(json)}
-    </section>`;
   const links = html`<div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>`;
   const commands = commandView(
     [
@@ -69,7 +63,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
     : renderPage(
         layout,
         html`<p class="lead">${description}</p>
-          ${contents} ${form && operationForm(layout, form.operation, form)} ${links}`,
+          ${json !== undefined && renderJson(json)} ${form && operationForm(layout, form.operation, form)} ${links}`,
         commands,
       );
 }
@@ -163,10 +157,6 @@ function resultView(result: NonNullable<OperationView['result']>): Html {
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
     ${link && html`<p><a href="${link.href}">${link.name}</a></p>`} ${!isPlain && renderJson(json)}
-    <details>
-      <summary>JSON</summary>
-      <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
-    </details>
   </section>`;
 }
 

@@ -15,9 +15,9 @@ import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
 type ApiLink = PageLink & {
-  readonly code?: string;
-  readonly isClosed?: boolean;
-  readonly description?: string | undefined;
+  readonly code: string;
+  readonly isClosed: boolean;
+  readonly description: string | undefined;
 };
 
 type ResourceView = {
@@ -33,8 +33,6 @@ type ResourceView = {
   readonly view: Html | undefined;
   readonly hasCsv: boolean;
 };
-
-const maxLinks = 500;
 
 export function resourcePage(layout: Layout, shown: ResourceView): Page {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
@@ -69,24 +67,21 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
-  const rest = links.length - maxLinks;
-  const shown = links.slice(0, maxLinks);
   return (
     links.length > 0 &&
     html`<section>
       <h2>${heading}</h2>
       <ul class="${links[0]?.description === undefined ? 'links' : 'links explained'}">
-        ${shown.map(linkView)}
+        ${links.map(linkView)}
       </ul>
-      ${shown.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
-      ${rest > 0 && html`<p>… and ${rest} more.</p>`}
+      ${links.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
     </section>`
   );
 }
 
 function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   return html`<li>
-    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}
+    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
     ${description !== undefined && html`<p class="hint">${description}</p>`}
   </li> `;
 }

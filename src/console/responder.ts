@@ -156,22 +156,19 @@ export class HtmlResponder {
     const subject = rest.subject?.found;
     const caller = identity?.caller;
     const query = pageQuery(rest);
-    const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
     const allowed = (
       entries: Readonly<Record<string, Pick<Resource, 'title' | 'description' | 'access' | 'duringJob'>>>,
     ) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
         .map(([name, { title, description, duringJob }]) => ({
-          ...child(name),
           name: title,
           code: name,
+          href: this.#path([...segments, name]),
           isClosed: duringJob === 'closed' && frame.isJobRunning,
           description: resource.isFolder ? description : undefined,
         }));
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
-    const listed: string[] = [];
-    for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({
       subject,
       json,
@@ -193,7 +190,7 @@ export class HtmlResponder {
       address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
-      children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
+      children: isStep ? [] : allowed(resource.resources),
       operations: isStep ? [] : operations,
       form: onPost && { operation: onPost, ...this.#formView(rest, onPost, textsOfLink(rest, onPost)) },
       answer: resource.answer,

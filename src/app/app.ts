@@ -8,6 +8,7 @@ import { Assets, colored } from '../console/assets.ts';
 import { Frame } from '../console/frame.ts';
 import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
+import { themeRoute } from '../console/theme.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
@@ -80,6 +81,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   );
   const frame = new Frame({
     name: config.consoleName ?? 'Steward',
+    version: options.version,
     urls,
     prefix: config.adminPath,
     assets: () => assets.hrefs(urls.linkBase),
@@ -116,6 +118,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await mountRest(mount, trees);
   await mountSoap(mount);
   assets.register(http);
+  await http.register(themeRoute, { path: `${config.adminPath}/assets/theme`, urls });
   registerMetrics(metricsHttp ?? http, metrics, config.metricsToken);
   registerProbes(http, {
     reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],

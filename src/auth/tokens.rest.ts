@@ -1,7 +1,7 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { sessionCookie } from '../http/credentials.ts';
+import { cookieAttributes, sessionCookie } from '../http/credentials.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { plainAddress } from '../lib/address.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
@@ -157,8 +157,7 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
 }
 
 function cookie(token: string, { isHttps }: PublicUrls): string {
-  const secure = isHttps ? '; Secure' : '';
-  return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+  return `${sessionCookie}=${token}; ${cookieAttributes(isHttps)}`;
 }
 
 /** Logs and browser histories contain addresses, so an address must not contain a password. */

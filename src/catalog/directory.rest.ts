@@ -50,7 +50,6 @@ export function directoryResource(options: DirectoryOptions): Resource {
           if (name === rootFolder || !byFolder.has(name)) throw folderOrServiceNotFound();
           return name;
         },
-        list: () => [],
         resource: folder,
       }),
     ],

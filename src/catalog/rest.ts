@@ -100,9 +100,6 @@ export function catalogResource(options: CatalogOptions): Resource {
   });
 }
 
-/** There may be thousands of items. The views of the catalog link to them page by page. */
-const listedByView = () => [];
-
 function folderItems(options: CatalogOptions, folder: Resource<Folder>): Items {
   return items({
     param: 'folder',
@@ -111,7 +108,6 @@ function folderItems(options: CatalogOptions, folder: Resource<Folder>): Items {
       if (!found) throw folderOrServiceNotFound();
       return found;
     },
-    list: listedByView,
     resource: folder,
   });
 }
@@ -130,7 +126,6 @@ function serviceItems<S>(
       if (!found || !mayList(found, caller)) throw folderOrServiceNotFound();
       return found;
     },
-    list: listedByView,
     resource: service,
   });
 }

@@ -19,7 +19,8 @@ export type NavigationEntry = {
 /** Why the system is read-only now. */
 export type ReadOnlyState = {
   readonly text: string;
-  readonly link?: NoticeLink & { readonly access: Access };
+  /** What explains it. */
+  readonly link: { readonly path: readonly string[]; readonly access: Access };
   /** Ends the mode. */
   readonly action?: NoticeLink & {
     readonly access: Access;
@@ -30,6 +31,7 @@ export type ReadOnlyState = {
 type FrameOptions = {
   /** Of this installation. */
   readonly name: string;
+  readonly version: string;
   readonly urls: PublicUrls;
   /** Of the tree that the navigation leads to. */
   readonly prefix: string;
@@ -83,17 +85,20 @@ export class Frame {
       session: {
         caller: identity?.caller,
         formToken: identity?.formToken ?? '',
+        here,
         accountHref: this.#href(['security', 'self']),
         signInHref: `${urls.tokensPath('generateToken')}?f=html&next=${encodeURIComponent(here)}`,
         signOutAction: urls.tokensPath('revokeToken'),
+        themeAction: this.#href(['assets', 'theme']),
       },
     };
   }
 
   /** Without navigation and session. */
   bareLayout(title: string): Layout {
-    const { name, urls, assets, now } = this.#options;
-    return { title, name, assets: assets(), homeHref: urls.homePath, now: now(), navigation: [], crumbs: [] };
+    const { name, version, urls, assets, now } = this.#options;
+    const fixed = { name, version, assets: assets(), homeHref: urls.homePath };
+    return { ...fixed, title, now: now(), navigation: [], crumbs: [] };
   }
 
   #href(path: readonly string[]): string {
@@ -121,10 +126,8 @@ export class Frame {
     const { text, link, action } = state;
     const { caller, formToken } = identity;
     return {
-      title: 'The system is read-only.',
       text,
-      link:
-        link && mayCall(caller, link.access) ? { name: link.name, href: this.#href(link.path) } : undefined,
+      href: mayCall(caller, link.access) ? this.#href(link.path) : undefined,
       action:
         action && formToken !== '' && mayCall(caller, action.access)
           ? {

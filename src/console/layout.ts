@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type PageAction, actionButton } from './action.ts';
+import { type Theme, themeOf, themeSwitch } from './theme.ts';
 
 const securityHeaders = {
   'content-type': 'text/html; charset=utf-8',
@@ -13,11 +14,14 @@ const securityHeaders = {
   'referrer-policy': 'no-referrer',
 };
 
-export function sendHtml(reply: FastifyReply, status: number, page: Html, headers = {}): FastifyReply {
+/** A page for a reader with this theme. */
+export type Page = (theme: Theme) => Html;
+
+export function sendHtml(reply: FastifyReply, status: number, page: Page, headers = {}): FastifyReply {
   return reply
     .code(status)
     .headers({ ...securityHeaders, ...headers })
-    .send(page.markup);
+    .send(page(themeOf(reply.request)).markup);
 }
 
 export type PageLink = { readonly name: string; readonly href: string };
@@ -30,6 +34,8 @@ export type Layout = {
   readonly isError?: boolean;
   /** Of this installation. */
   readonly name: string;
+  /** Of the server. */
+  readonly version: string;
   readonly assets: AssetHrefs;
   readonly homeHref: string;
   /** Whether browsers without scripts reload the page by themselves. */
@@ -56,31 +62,34 @@ export type NavigationLink = PageLink & {
 /** Without an address if the caller may not open it. */
 export type Crumb = { readonly name: string; readonly href?: string };
 
-/** A state of the whole system that concerns every page. */
+/** The system is read-only, which concerns every page. */
 export type Banner = {
-  readonly title: string;
   readonly text: string;
-  readonly link?: PageLink | undefined;
-  readonly action?: PageAction | undefined;
+  /** Of the mode, or of the job that causes it. Undefined if the caller may not open it. */
+  readonly href: string | undefined;
+  readonly action: PageAction | undefined;
 };
 
 export type Session = {
   readonly caller: Caller;
   readonly formToken: string;
+  /** The address to return to. */
+  readonly here: string;
   readonly accountHref: string;
   readonly signInHref: string;
   readonly signOutAction: string;
+  readonly themeAction: string;
 };
 
 /** `api` is the panel with what programs need: other resources, operations, commands and fields. */
-export function renderPage(layout: Layout, content: Html, api?: Html): Html {
+export function renderPage(layout: Layout, content: Html, api?: Html): Page {
   const { title, name, assets, crumbs, session, banner, notice } = layout;
-  return html`<!doctype html>
+  return (theme) => html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
+        <meta name="color-scheme" content="${theme === 'system' ? 'light dark' : theme}" />
         <title>${layout.isError && 'Error: '}${title} · ${name}</title>
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
         <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
@@ -98,12 +107,17 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Html {
                 : brandView(layout)
             }
             ${crumbs.length > 1 && crumbsView(crumbs)}
-            ${layout.navigation.length > 0 && searchView(layout)} ${session && sessionLine(session)}
+            ${layout.navigation.length > 0 && searchView(layout)}
+            <div class="session">
+              <span id="fresh" class="good" hidden>● Live</span>
+              <span id="mode">${banner && modeMark(banner)}</span>
+              ${session && accountMenu(session, theme)}
+            </div>
           </div>
-          <p id="connection" role="status" hidden></p>
+          <p id="connection" class="strip" role="status" hidden></p>
           ${
             layout.controlHref !== undefined &&
-            html`<p class="control">
+            html`<p class="strip">
               <strong>Test control is on.</strong> Programs on this machine can reset this server, move its clock and
               make it fail. <a href="${layout.controlHref}">Open test control</a>
             </p>`
@@ -181,11 +195,16 @@ function crumbsView(crumbs: readonly Crumb[]): Html {
   </nav>`;
 }
 
-function bannerView({ title, text, link, action }: Banner): Html {
-  return html`<div class="banner">
-    <p><strong>${title}</strong> ${text} ${link && html`<a href="${link.href}">${link.name}</a>`}</p>
-    ${action && actionButton(action)}
+function bannerView({ text, action }: Banner): Html {
+  return html`<div class="strip">
+    <strong>The system is read-only.</strong> ${text} ${action && actionButton(action)}
   </div>`;
+}
+
+function modeMark({ href }: Banner): Html {
+  return href === undefined
+    ? html`<span class="state warn">Read-only</span>`
+    : html`<a class="state warn" href="${href}">Read-only</a>`;
 }
 
 function crumbView({ name, href }: Crumb, index: number, all: readonly Crumb[]): Html {
@@ -193,20 +212,21 @@ function crumbView({ name, href }: Crumb, index: number, all: readonly Crumb[]):
   return html`<li>${href === undefined ? name : html`<a href="${href}">${name}</a>`}</li> `;
 }
 
-function sessionLine({ caller, formToken, accountHref, signInHref, signOutAction }: Session): Html {
-  if (caller === undefined) return html`<p class="session"><a href="${signInHref}">Sign in</a></p>`;
-  const signOut =
-    formToken !== '' &&
-    html`<form method="post" action="${signOutAction}">
-      <input type="hidden" name="f" value="html" /><input type="hidden" name="token" value="${formToken}" />
-      <button class="quiet">Sign out</button>
-    </form>`;
-  return html`<div class="session">
-    <p>
-      <span class="wide-only">Signed in as</span>
-      <a href="${accountHref}"><strong>${caller.username}</strong></a>
-      <span class="wide-only">(${caller.role})</span>
-    </p>
-    ${signOut}
-  </div>`;
+function accountMenu({ caller, formToken, here, ...session }: Session, theme: Theme): Html {
+  if (caller === undefined) return html`<a href="${session.signInHref}">Sign in</a>`;
+  const { username, role } = caller;
+  return html`<button type="button" class="quiet" popovertarget="account" title="Account"
+      >${username} <span class="hint">${role}</span></button
+    >
+    <div id="account" class="row-menu" popover>
+      <a href="${session.accountHref}">Account</a>
+      ${themeSwitch(session.themeAction, here, theme)}
+      ${
+        formToken !== '' &&
+        html`<form class="action" method="post" action="${session.signOutAction}">
+          <input type="hidden" name="f" value="html" /><input type="hidden" name="token" value="${formToken}" />
+          <button class="quiet">Sign out</button>
+        </form>`
+      }
+    </div>`;
 }

@@ -1,4 +1,5 @@
 // The notice about an operation, in a cookie: it reaches the page after the redirect once, and no link can forge it.
+import { cookieAttributes } from '../http/credentials.ts';
 import { truncate } from '../lib/text.ts';
 import { noticeCookie } from '../rest/request.ts';
 import type { Layout, PageLink } from './layout.ts';
@@ -9,15 +10,11 @@ const maxTextLength = 500;
 
 export function writeNotice({ text, link }: PageNotice, isHttps: boolean): string {
   const json = JSON.stringify({ text: truncate(text, maxTextLength), link });
-  return `${noticeCookie}=${Buffer.from(json).toString('base64url')}; Max-Age=60; ${attributes(isHttps)}`;
+  return `${noticeCookie}=${Buffer.from(json).toString('base64url')}; Max-Age=60; ${cookieAttributes(isHttps)}`;
 }
 
 export function clearNotice(isHttps: boolean): string {
-  return `${noticeCookie}=; Max-Age=0; ${attributes(isHttps)}`;
-}
-
-function attributes(isHttps: boolean): string {
-  return `Path=/; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
+  return `${noticeCookie}=; Max-Age=0; ${cookieAttributes(isHttps)}`;
 }
 
 /** Undefined for a cookie that this server has not written. */

@@ -10,14 +10,14 @@ import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { renderJson } from './json.ts';
 import { labelOf } from './labels.ts';
-import { type Layout, type PageLink, renderPage } from './layout.ts';
+import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
 type ApiLink = PageLink & {
-  readonly code?: string;
-  readonly isClosed?: boolean;
-  readonly description?: string | undefined;
+  readonly code: string;
+  readonly isClosed: boolean;
+  readonly description: string | undefined;
 };
 
 type ResourceView = {
@@ -34,17 +34,9 @@ type ResourceView = {
   readonly hasCsv: boolean;
 };
 
-const maxLinks = 500;
-
-export function resourcePage(layout: Layout, shown: ResourceView): Html {
+export function resourcePage(layout: Layout, shown: ResourceView): Page {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
-  const contents =
-    json !== undefined &&
-    html`<section aria-labelledby="contents">
-      <h2 id="contents">Contents</h2>
-      ${renderJson(json)}
-    </section>`;
   const links = html`<div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>`;
   const commands = commandView(
     [
@@ -69,30 +61,27 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
     : renderPage(
         layout,
         html`<p class="lead">${description}</p>
-          ${contents} ${form && operationForm(layout, form.operation, form)} ${links}`,
+          ${json !== undefined && renderJson(json)} ${form && operationForm(layout, form.operation, form)} ${links}`,
         commands,
       );
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
-  const rest = links.length - maxLinks;
-  const shown = links.slice(0, maxLinks);
   return (
     links.length > 0 &&
     html`<section>
       <h2>${heading}</h2>
       <ul class="${links[0]?.description === undefined ? 'links' : 'links explained'}">
-        ${shown.map(linkView)}
+        ${links.map(linkView)}
       </ul>
-      ${shown.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
-      ${rest > 0 && html`<p>… and ${rest} more.</p>`}
+      ${links.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
     </section>`
   );
 }
 
 function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   return html`<li>
-    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}
+    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
     ${description !== undefined && html`<p class="hint">${description}</p>`}
   </li> `;
 }
@@ -144,7 +133,7 @@ type OperationView = FormView & {
   readonly parent: PageLink;
 };
 
-export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
+export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
   const { result, parent } = view;
   return renderPage(
     layout,
@@ -163,10 +152,6 @@ function resultView(result: NonNullable<OperationView['result']>): Html {
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
     ${link && html`<p><a href="${link.href}">${link.name}</a></p>`} ${!isPlain && renderJson(json)}
-    <details>
-      <summary>JSON</summary>
-      <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
-    </details>
   </section>`;
 }
 
@@ -182,15 +167,12 @@ function secretView(
   </section>`;
 }
 
-type SignInView = FormView & {
-  readonly lead: string;
-  readonly command: { readonly text: string; readonly operation: Described } | undefined;
-};
+type SignInView = Pick<FormView, 'action' | 'entered' | 'error'> & { readonly lead: string | undefined };
 
-export function signInPage(layout: Layout, view: SignInView): Html {
+export function signInPage(layout: Layout, view: SignInView): Page {
   return renderPage(
     layout,
-    html`<p class="lead">${view.lead}</p>
+    html`${view.lead !== undefined && html`<p class="lead">${view.lead}</p>`}
       ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
@@ -218,13 +200,13 @@ export function signInPage(layout: Layout, view: SignInView): Html {
           />
         </div>
         <p><button>Sign in</button></p>
-      </form>`,
-    view.command && commandView([view.command.text], [], view.command.operation),
+      </form>
+      <p class="hint">Steward ${layout.version}</p>`,
   );
 }
 
 /** `links` lead on from the page. */
-export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Html {
+export function errorPage(layout: Layout, error: ProblemList, links: readonly PageLink[]): Page {
   return renderPage(
     { ...layout, isError: true },
     html`${renderProblems(error)}

@@ -4,9 +4,8 @@ import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
-import type { Html } from '../lib/html.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { carriedPrefix, requestedFields } from '../rest/fields.ts';
+import { carriedPrefix, formPageField, metaOf, requestedFields } from '../rest/fields.ts';
 import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
@@ -20,12 +19,11 @@ import {
 } from '../rest/resource.ts';
 import type { PageAction } from './action.ts';
 import { crumbsOf } from './crumbs.ts';
-import { postCommand } from './curl.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
 import { type KeptInput, enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
 import { sentenceOf } from './labels.ts';
-import { type Layout, type PageLink, sendHtml } from './layout.ts';
+import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
 
@@ -103,7 +101,7 @@ export class HtmlResponder {
   }
 
   /** A notice is shown once. */
-  #send(rest: RestRequest | null, reply: FastifyReply, status: number, page: Html, headers = {}) {
+  #send(rest: RestRequest | null, reply: FastifyReply, status: number, page: Page, headers = {}) {
     if (rest?.noticeCookie !== undefined)
       void reply.header('set-cookie', clearNotice(this.#options.urls.isHttps));
     return sendHtml(reply, status, page, headers);
@@ -141,7 +139,9 @@ export class HtmlResponder {
     if (!rest.isPost || operation?.form !== 'derived')
       return this.#sendSignIn(rest, reply, status, { error });
     const own = this.#path(rest.segments);
-    const input = keepInput(rest, operation, own);
+    const page = ownPath(textIn(rest.form, formPageField) ?? '');
+    const input =
+      page === undefined ? keepInput(rest, operation, own) : { state: 'kept' as const, path: page };
     const path = input?.path ?? ownPath(shortText(textIn(rest.form, 'next')) ?? '') ?? own;
     const hasSession = (rest.identity?.formToken ?? '') !== '';
     if (hasSession && input?.state !== 'too long') return this.#seeOther(reply, path, renewedSession);
@@ -156,22 +156,19 @@ export class HtmlResponder {
     const subject = rest.subject?.found;
     const caller = identity?.caller;
     const query = pageQuery(rest);
-    const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
     const allowed = (
       entries: Readonly<Record<string, Pick<Resource, 'title' | 'description' | 'access' | 'duringJob'>>>,
     ) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
         .map(([name, { title, description, duringJob }]) => ({
-          ...child(name),
           name: title,
           code: name,
+          href: this.#path([...segments, name]),
           isClosed: duringJob === 'closed' && frame.isJobRunning,
           description: resource.isFolder ? description : undefined,
         }));
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
-    const listed: string[] = [];
-    for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({
       subject,
       json,
@@ -193,7 +190,7 @@ export class HtmlResponder {
       address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
-      children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
+      children: isStep ? [] : allowed(resource.resources),
       operations: isStep ? [] : operations,
       form: onPost && { operation: onPost, ...this.#formView(rest, onPost, textsOfLink(rest, onPost)) },
       answer: resource.answer,
@@ -252,7 +249,7 @@ export class HtmlResponder {
     status: number,
     { error, ended }: { error?: PageError; ended?: EndedForm },
   ): FastifyReply {
-    const { frame, urls, prefix } = this.#options;
+    const { frame, urls } = this.#options;
     const { form, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
     const given = shortText(textIn(form, 'next'));
@@ -269,14 +266,7 @@ export class HtmlResponder {
       {
         action: urls.tokensPath('generateToken'),
         entered,
-        suggestions: {},
-        lead: hasEnded ? endedLead(ended?.input) : 'Sign in to go on.',
-        command: isSignIn
-          ? {
-              text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
-              operation: entry.operation,
-            }
-          : undefined,
+        lead: hasEnded ? endedLead(ended?.input) : undefined,
         error: shown,
       },
     );
@@ -368,11 +358,13 @@ function linksOn({ crumbs, homeHref, session }: Layout): PageLink[] {
   ];
 }
 
-/** A token must not get into a link. */
-function pageQuery({ queryText }: RestRequest): URLSearchParams {
+/** A secret must not get into a link. */
+function pageQuery({ queryText, entry }: RestRequest): URLSearchParams {
   const query = new URLSearchParams(queryText);
   query.delete('token');
   query.delete('f');
+  for (const [name, field] of Object.entries(fieldsOf(entry)))
+    if (metaOf(field).control === 'password') query.delete(name);
   return query;
 }
 

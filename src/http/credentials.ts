@@ -33,6 +33,10 @@ export async function identifySession(
   }
 }
 
+export function cookieAttributes(isHttps: boolean): string {
+  return `Path=/; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
+}
+
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
   const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
   return pair?.trim().slice(name.length + 1) || undefined;

@@ -23,19 +23,29 @@ export function formatBytes(bytes: number): string {
 }
 
 const units = [
-  { name: 'day', ms: 86_400_000 },
-  { name: 'hour', ms: 3_600_000 },
-  { name: 'minute', ms: 60_000 },
-  { name: 'second', ms: 1000 },
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
 ] as const;
 
+/** In the two largest units that it has, next to each other: `45 s`, `1 min 12 s`, `2 h 5 min`, `3 d`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
-  const unit = units.find((candidate) => ms >= candidate.ms) ?? units[3];
-  return formatCount(Math.floor(ms / unit.ms), unit.name);
+  const largest = units.findIndex(([, size]) => ms >= size);
+  let rest = ms;
+  const parts = units.slice(largest, largest + 2).map(([name, size]) => {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    return count === 0 ? '' : `${formatNumber(count)} ${name}`;
+  });
+  return parts.filter(Boolean).join(' ');
 }
 
+/** In the largest unit only. */
 export function formatAgo(ms: number): string {
-  return ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`;
+  if (ms < 10_000) return 'just now';
+  const [name, size] = units.find((unit) => ms >= unit[1]) ?? units[3];
+  return `${formatNumber(Math.floor(ms / size))} ${name} ago`;
 }

@@ -85,11 +85,15 @@ export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
 /** A form may add parameters to the query of `next`: the field `next.q` becomes the parameter `q`. */
 export const carriedPrefix = 'next.';
 
+/** The page of a form whose address has all that was entered: where the reader goes on after the end of a session. */
+export const formPageField = 'page';
+
 export function requestedFields(fields: Fields): RequestedFields {
   const requested = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
     ['token', 'text'],
     ['next', 'text'],
+    [formPageField, 'text'],
   ]);
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, metaOf(field).control === 'file' ? 'file' : 'text');

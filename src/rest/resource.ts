@@ -185,7 +185,6 @@ export type Items<S = unknown> = {
   readonly pattern?: string;
   /** Also throws a not-found error when the caller may not see the item. */
   readonly find: (subject: S, segment: string, caller: Caller) => unknown;
-  readonly list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
   readonly resource: Resource;
 };
 
@@ -283,7 +282,6 @@ export function items<S, T>(described: {
   parts?: readonly string[];
   pattern?: string;
   find: (subject: S, segment: string, caller: Caller) => T | Promise<T>;
-  list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
   resource: Resource<T>;
 }): Items<S> {
   return described as unknown as Items<S>;

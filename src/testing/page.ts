@@ -3,7 +3,8 @@
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
-import { renderPage } from '../console/layout.ts';
+import { renderTime } from '../console/json.ts';
+import { type Page, renderPage } from '../console/layout.ts';
 import { type Row, renderTable } from '../console/table.ts';
 import { html, type Html } from '../lib/html.ts';
 import { currentMode } from '../mode/mode.ts';
@@ -14,9 +15,9 @@ import { webhooks } from '../webhooks/webhook.ts';
 import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';
 
-const shownRequests = 100;
+const shownRequests = 25;
 
-export function controlPage(server: ControlledServer): Html {
+export function controlPage(server: ControlledServer): Page {
   const { options, app, clock, rules, journal } = server;
   const { linkBase } = app.urls;
   const assets = new Assets(options.assets, options.config.adminPath).hrefs(linkBase);
@@ -42,7 +43,7 @@ export function controlPage(server: ControlledServer): Html {
       <section aria-labelledby="clock">
         <h2 id="clock">Clock</h2>
         <p>
-          <time datetime="${new Date(now).toISOString()}">${new Date(now).toISOString()}</time>
+          ${renderTime(now)}
           (${now} ms), ${frozen ? 'frozen' : 'running'}
         </p>
       </section>
@@ -63,6 +64,7 @@ export function controlPage(server: ControlledServer): Html {
   return renderPage(
     {
       name: 'Steward',
+      version: options.version,
       title: 'Test control',
       assets,
       homeHref: app.urls.homePath,
@@ -94,7 +96,7 @@ function entryView(entry: JournalEntry): Html {
   return html`<details id="request-${id}">
     <summary>
       <code>${status ?? '–'}</code> <code>${method} ${path}</code> ${soapOperation ?? ''}
-      <time datetime="${new Date(at).toISOString()}">${new Date(at).toISOString()}</time>
+      ${renderTime(at)}
     </summary>
     ${fault !== null && html`<p>${fault}${cause}</p>`} ${messageView('Request', request)}
     ${messageView('Response', response)}

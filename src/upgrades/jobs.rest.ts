@@ -127,7 +127,6 @@ function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {
       return job;
     },
     // Empty, because the page of the list has its own links to the jobs.
-    list: () => [],
     resource: itemResource,
   });
 }

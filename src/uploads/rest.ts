@@ -57,7 +57,6 @@ export function uploadsResource(options: UploadsOptions): Resource {
           return found;
         },
         // Empty, because the page of the list has its own links to the files.
-        list: () => [],
         resource: uploadResource(options),
       }),
     ],

@@ -67,7 +67,6 @@ function deliveryItems<S>(deps: DeliveryDeps, webhookIdOf: (subject: S) => strin
       return delivery;
     },
     // Empty, because the page of the list has its own links to the deliveries.
-    list: () => [],
     resource: resource<Delivery>({
       title: 'Delivery',
       titleOf: ({ event }) => `Delivery of ${event.type}`,

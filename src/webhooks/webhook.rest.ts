@@ -75,7 +75,6 @@ function itemsOf<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): 
     param: 'webhook',
     find,
     // Empty, because the page of the list has its own links to the webhooks.
-    list: () => [],
     resource: webhookResource(deps),
   });
 }

@@ -17,6 +17,8 @@ describe('a browser', () => {
     expect(response.statusCode).toBe(200);
     expect(response.body).toMatch(/name="password"\s+type="password"/);
     expect(response.body).toMatch(/name="username"[^>]*autofocus/);
+    expect(response.body).toMatch(/class="brand"[^>]*>.*Steward<\/a>/);
+    expect(response.body).toMatch(/Steward \d+\.\d+\.\d+/);
     // With no-referrer a browser sends Origin: null with the form, which the server refuses.
     expect(response.headers['referrer-policy']).toBe('same-origin');
   });
@@ -87,6 +89,7 @@ describe('a browser', () => {
     expect(response.body).toMatch(/name="password"[^>]*autofocus/);
     expect(response.body).toContain('value="administrator"');
     expect(response.body).not.toContain('wrong-secret');
+    expect(response.body).not.toContain('curl');
   });
 
   it('gets a Secure cookie if the public address is https', async () => {
@@ -106,9 +109,8 @@ describe('a browser', () => {
   it('with a session is recognised on pages that need no token', async () => {
     const cookie = 'steward_session=token-of-the-member';
     const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
-    expect(page.body).toMatch(
-      /Signed in as<\/span>\s*<a href="\/admin\/security\/self"><strong>member<\/strong>/,
-    );
+    expect(page.body).toMatch(/popovertarget="account"[^>]*>member <span class="hint">member</);
+    expect(page.body).toContain('<a href="/admin/security/self">Account</a>');
     const stale = await server.get('/tokens', { cookie: 'steward_session=gone', accept: 'text/html' });
     expect(stale.statusCode).toBe(200);
   });

@@ -16,6 +16,8 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     expect((await page.goto(settings))?.status()).toBe(401);
     await page.getByLabel('User name').fill('admin');
     await page.getByLabel('Password').fill('not the password');
+    await page.getByRole('button', { name: 'Show' }).click();
+    expect(await page.getByLabel('Password').getAttribute('type')).toBe('text');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('alert').waitFor();
     expect(await page.getByLabel('User name').inputValue()).toBe('admin');
@@ -31,6 +33,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Home' }).click();
     await page.getByRole('heading', { name: 'Version' }).waitFor();
     await copyCommand(page, `${address}/admin`);
+    await page.getByRole('button', { name: 'admin administrator' }).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByText('You are signed out.').waitFor();
     expect(await page.context().cookies()).toEqual([]);
@@ -85,6 +88,28 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.goBack();
     await page.getByRole('button', { name: 'Create folder' }).waitFor();
     expect(await page.getByRole('button', { name: 'Create folder' }).isEnabled()).toBe(true);
+  });
+
+  it('changes the theme in place, and asks before it removes something', async () => {
+    const { address, token } = await startSteward();
+    const page = await open(address, { token, colorScheme: 'light' });
+    await page.goto('/admin/security/users/add');
+    await page.getByLabel('User name').fill('mia');
+    const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    expect(await background()).toBe('rgb(251, 251, 250)');
+    await page.getByRole('button', { name: 'admin administrator' }).click();
+    await page.getByRole('button', { name: 'dark' }).click();
+    await expect.poll(background).toBe('rgb(20, 24, 27)');
+    expect(await page.getByRole('button', { name: 'dark', pressed: true }).count()).toBe(1);
+    expect(await page.getByLabel('User name').inputValue()).toBe('mia');
+    await page.goto('/admin/services/Maps/Roads.MapServer');
+    expect(await background()).toBe('rgb(20, 24, 27)');
+
+    const question = page.locator('details.destructive').first();
+    await question.locator('summary').click();
+    await question.getByRole('button').focus();
+    await page.keyboard.press('Escape');
+    expect(await question.getAttribute('open')).toBe(null);
   });
 
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {

@@ -170,11 +170,13 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await expect.poll(() => page.title()).toMatch(/^● Offline · Upgrade from/);
     await expect.poll(opacity, endsWithin).toBe('0.6');
     expect(await icon()).not.toBe(usualIcon);
+    expect(await page.getByText('● Live').isVisible()).toBe(false);
     await expect.poll(() => page.locator('body').getAttribute('data-connection'), endsWithin).toBe('lost');
 
     await page.unroute('**/*');
     await runSteps(30);
     await strip.waitFor({ state: 'hidden' });
+    await page.getByText('● Live').waitFor();
     await expect.poll(() => page.title()).toMatch(/^\d+ % · Upgrade from/);
     expect(await opacity()).toBe('1');
     await expect.poll(icon).toBe(usualIcon);

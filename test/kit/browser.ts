@@ -90,7 +90,7 @@ export async function signIn(page: Page, path: string): Promise<void> {
   await page.getByLabel('User name').fill('admin');
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByText('Signed in as admin').waitFor();
+  await page.getByRole('button', { name: 'admin administrator' }).waitFor();
 }
 
 /** Loads axe-core with every page. For many pages this is faster than what `findBarriers` does without it. */

@@ -133,10 +133,9 @@ describe('in read-only mode', () => {
     await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'Back at <noon>.' });
     for (const path of ['/admin', '/admin/services', '/admin/security/users', '/admin/uploads/upload']) {
       const { body } = await show(path);
-      expect(body, path).toMatch(
-        /class="banner">\s*<p><strong>The system is read-only\.<\/strong> Back at &lt;noon&gt;\./,
-      );
-      const banner = body.split('class="banner"')[1]?.split('</form>')[0] ?? '';
+      const banner = body.split('id="banner"')[1]?.split('</form>')[0] ?? '';
+      expect(banner, path).toMatch(/<strong>The system is read-only\.<\/strong> Back at &lt;noon&gt;\./);
+      expect(body).toContain('<a class="state warn" href="/admin/mode">Read-only</a>');
       expect(banner).toContain('action="/admin/mode/update"');
       expect(banner).toContain(`name="next" value="${path}"`);
       expect(banner).toMatch(/name="isReadOnly" value="false"[^]*Turn read-only mode off<\/button>/);
@@ -149,8 +148,51 @@ describe('in read-only mode', () => {
     );
     expect((await show('/admin/mode/update')).body).toContain('<button class="primary">Update mode');
     await server.post('/admin/mode/update', { token, isReadOnly: 'false' });
-    expect((await show('/admin/services')).body).not.toContain('class="banner"');
+    const { body: writable } = await show('/admin/services');
+    expect(writable).toContain('<div id="banner"></div>');
+    expect(writable).not.toContain('Read-only</a>');
     expect((await show('/admin/uploads/upload')).body).toContain('<button class="primary">Upload file');
+  });
+});
+
+describe('the theme', () => {
+  const choose = (fields: Record<string, string>) => server.post('/admin/assets/theme', fields);
+  const schemeOf = (body: string) => /<meta name="color-scheme" content="([^"]*)"/.exec(body)?.[1];
+
+  it('is the one of the system, until a form of the account menu chooses another', async () => {
+    const { body } = await show('/admin/services?q=map');
+    expect(schemeOf(body)).toBe('light dark');
+    expect(body).toContain('value="system" aria-pressed="true"');
+    expect(body).toMatch(
+      /action="\/admin\/assets\/theme"[^>]*>\s*<input[^>]* value="\/admin\/services\?q=map"/,
+    );
+    const chosen = await choose({ theme: 'dark', next: '/admin/services?q=map' });
+    expect([chosen.statusCode, chosen.headers.location]).toEqual([303, '/admin/services?q=map']);
+    expect(chosen.headers['set-cookie']).toBe(
+      'steward_theme=dark; Max-Age=31536000; Path=/; HttpOnly; SameSite=Strict',
+    );
+    expect((await choose({ theme: 'system' })).headers['set-cookie']).toMatch(
+      /^steward_theme=system; Max-Age=0;/,
+    );
+  });
+
+  it.each(['/admin', '/admin/nothing', '/services', '/tokens/generateToken?f=html'])(
+    'is on every page, also at %s',
+    async (path) => {
+      for (const [cookie, scheme] of [
+        ['steward_theme=dark', 'dark'],
+        ['a=b; steward_theme=light', 'light'],
+        ['steward_theme="><script>', 'light dark'],
+      ] as const)
+        expect(schemeOf((await server.get(path, { accept: 'text/html', cookie })).body)).toBe(scheme);
+    },
+  );
+
+  it('is one of three, and its form leads nowhere else', async () => {
+    expect((await choose({ theme: 'pink' })).statusCode).toBe(400);
+    expect((await server.post('/admin/assets/theme', {})).statusCode).toBe(400);
+    const away = await choose({ theme: 'dark', next: 'https://evil.example/' });
+    expect(away.headers.location).toBe('/admin');
   });
 });
 

@@ -28,7 +28,7 @@ it('the sign-in form leads to the requested page, with its query but without a t
 
 it('the sign-in form shows an alert for an invalid token, but not without a session or after its end', async () => {
   const first = await page('/admin', {});
-  expect(first.body).toContain('Sign in to go on.');
+  expect(first.body).toContain('<h1>Sign in</h1>');
   expect(first.body).not.toContain('role="alert"');
   const ended = await page('/admin', { cookie: 'steward_session=ended' });
   expect(ended.body).toContain('Your session has ended. Sign in to go on.');
@@ -289,7 +289,7 @@ describe('a refused form keeps its input', () => {
     expect(statusCode).toBe(503);
     expect(body).toMatch(/name="folderName"[^>]* value="Kept"/);
     expect(body).toContain('name="next" value="/admin/mode"');
-    expect(body).toContain('Signed in as');
+    expect(body).toContain('popovertarget="account"');
   });
 
   it('but not if the caller lacks the role', async () => {
@@ -309,7 +309,7 @@ it('a page offers only resources and operations that the caller may use', async 
 });
 
 it('an error page shows the user, and outside the admin directory a link to it', async () => {
-  expect((await page('/admin/nope')).body).toContain('Signed in as');
+  expect((await page('/admin/nope')).body).toContain('popovertarget="account"');
   expect((await page('/nope')).body).toContain('<a href="/admin"');
 });
 
@@ -345,7 +345,7 @@ describe('commands to copy', () => {
     expect(await commandsOf('/tokens/revokeToken?f=html')).toEqual([
       `curl 'http://localhost:8080/tokens/revokeToken' \\\n  --data-urlencode token="$TOKEN"`,
     ]);
-    expect((await commandsOf('/tokens/generateToken?f=html'))[0]).toContain('password="$PASSWORD"');
+    expect((await commandsOf('/admin/security/users/add'))[0]).toContain('password="$PASSWORD"');
   });
 });
 

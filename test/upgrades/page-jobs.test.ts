@@ -62,7 +62,7 @@ describe('while a job runs', () => {
       expect(page).toMatch(/<progress max="100" value="\d+"/);
       expect(page).toContain('<noscript><meta http-equiv="refresh" content="10" /></noscript>');
       expect(page).toContain('The system is read-only.');
-      expect(page).toContain('1 minute</dd>');
+      expect(page).toContain('1 min</dd>');
       expect(page).toMatch(/<section aria-labelledby="job" data-running="[^"]+">/);
       expect(page).toContain('<div id="job-state" data-live="1">');
     }
@@ -260,7 +260,7 @@ describe('after a job', () => {
     await send(await open(), '/resume');
     await server.runtime.advance(5_000);
     const page = await openJob();
-    expect(page).toMatch(/<dd>1 hour<\/dd>/);
+    expect(page).toMatch(/<dd>1 h<\/dd>/);
     expect(page).toMatch(/<dt>This run<\/dt>\s*<dd>5 s<\/dd>/);
   });
 
@@ -286,7 +286,7 @@ describe('after a job', () => {
     expect(body).toMatch(/<dt>Started by<\/dt>\s*<dd>administrator<\/dd>/);
     expect(body).toMatch(/<dt>Version after<\/dt>\s*<dd>11\.0\.0\.2632<\/dd>/);
     expect(body).toContain('Product 11.0 (11.0.0.2632)');
-    expect(body).toMatch(/scope="row">Deployments<\/th>[\s\S]*?minutes/);
+    expect(body).toMatch(/scope="row">Deployments<\/th>[\s\S]*?\d min/);
     expect(cells(body, 'Final check').slice(0, 2)).toEqual(['done', '1 of 1']);
     expect(cells(body, 'MAP')).toEqual(['2 of 2']);
     expect(body).toMatch(/<code>2901<\/code>[\s\S]*<code>2902<\/code>/);

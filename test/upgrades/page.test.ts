@@ -249,6 +249,22 @@ describe('the page before the first upgrade', () => {
     });
   });
 
+  it('returns to the same plan if the session ends before the start', async () => {
+    await start();
+    const licenseUpload = await upload('license.json', '{}');
+    const query = { version: eleven, step: 'plan', 'setting.licenseUpload': licenseUpload };
+    const form = formOf(await open(query), '/upgrade');
+    const sent = await server.post(form?.action ?? '', form?.fields ?? {}, {
+      cookie: 'steward_session=gone',
+    });
+    expect(sent.statusCode).toBe(401);
+    expect(sent.body).toContain('your input is kept.');
+    const next = plain(/name="next" value="([^"]*)"/.exec(sent.body)?.[1] ?? '');
+    expect(next).toBe(`${upgrades}?${new URLSearchParams(query).toString()}`);
+    const again = await server.get(next, { accept: 'text/html', cookie });
+    expect(formOf(again.body, '/upgrade')?.fields.versionManifest).toBe(form?.fields.versionManifest);
+  });
+
   it('shows a step without the lists of resources and operations', async () => {
     await start();
     const lists = /<h2>(Resources|Operations)<\/h2>/g;

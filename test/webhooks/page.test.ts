@@ -101,7 +101,7 @@ describe('the list', () => {
       ['delivered', 127],
       ['failed', 134],
     ]);
-    expect(textOf(page)).toMatch(/failed 20 seconds ago/);
+    expect(textOf(page)).toMatch(/failed 20 s ago/);
     expect(page).toContain('title="The receiver answered 500."');
     for (let count = 0; count < 30; count += 1) await hooks.publish();
     await hooks.settle();
@@ -211,14 +211,14 @@ describe('the list', () => {
 
 it('the settings are explained in words', async () => {
   const text = textOf(await see(`${all}/settings`));
-  expect(text).toContain('Each event is tried up to 3 times, 5 seconds apart;');
+  expect(text).toContain('Each event is tried up to 3 times, 5 s apart;');
   expect(text).toContain('5 failed deliveries within 5 days deactivate a webhook.');
 });
 
 describe('texts', () => {
   it.each([
-    [{}, 'tried up to 3 times, 5 seconds apart; a receiver has 10 seconds to answer.'],
-    [{ notificationAttempts: 1, notificationTimeOutInSeconds: 1 }, 'tried once; a receiver has 1 second to'],
+    [{}, 'tried up to 3 times, 5 s apart; a receiver has 10 s to answer.'],
+    [{ notificationAttempts: 1, notificationTimeOutInSeconds: 1 }, 'tried once; a receiver has 1 s to'],
     [{ notificationElapsedTimeInSeconds: 0 }, 'tried up to 3 times, without a wait;'],
     [{ daysInPast: 1 }, '5 failed deliveries within 1 day deactivate'],
     [{ numberOfFailures: 1 }, 'The first failed delivery deactivates a webhook.'],
@@ -251,19 +251,25 @@ describe('texts', () => {
       formatCount(12_345, 'day'),
     ];
     expect(counts).toEqual(['1 day', '2 days', '0 deliveries', '12,345 days']);
-    const spans = [0, 999, 1234, 9999, 10_000, 59_999, 60_000, 7_200_000, 86_400_000 * 3];
+    const spans = [0, 999, 1234, 9999, 10_000, 59_999, 60_000, 72_190, 7_500_000, 86_400_000 * 3 + 59_000];
     expect(spans.map(formatDuration)).toEqual([
       '0 ms',
       '999 ms',
       '1.2 s',
       '9.9 s',
-      '10 seconds',
-      '59 seconds',
-      '1 minute',
-      '2 hours',
-      '3 days',
+      '10 s',
+      '59 s',
+      '1 min',
+      '1 min 12 s',
+      '2 h 5 min',
+      '3 d',
     ]);
-    expect([formatAgo(0), formatAgo(60_000)]).toEqual(['just now', '1 minute ago']);
+    expect([0, 45_000, 72_000, 86_400_000 * 12].map(formatAgo)).toEqual([
+      'just now',
+      '45 s ago',
+      '1 min ago',
+      '12 d ago',
+    ]);
   });
 
   it('invalid numbers in the query of a page are ignored', () => {

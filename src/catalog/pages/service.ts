@@ -20,7 +20,7 @@ type WebhooksOfService = { readonly own: readonly WebhookSummary[]; readonly ofA
 
 type WebhookSummary = { readonly id: string; readonly name: string; readonly active: boolean };
 
-const maxWebhooks = 50;
+const maxWebhooks = 5;
 
 export const deleteWarning =
   'The service is removed from the catalog at once, and its webhooks are notified.';
@@ -106,7 +106,7 @@ function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: Webh
           </li> `,
       )}
     </ul>
-    ${own.length > maxWebhooks && html`<p>… and ${own.length - maxWebhooks} more.</p>`}
+    ${own.length > maxWebhooks && html`<p><a href="${here('webhooks')}">All ${own.length} webhooks of this service</a></p>`}
     <p><a href="${here('webhooks', 'create')}">Create a webhook for this service</a></p>
   </section>`;
 }

@@ -1,5 +1,5 @@
-// Optional behaviour of the pages: mark forms that are being sent, copy a command, local times, live parts and the connection, try a SOAP operation. The pages work
-// without it.
+// Optional behaviour of the pages: mark forms that are being sent, change the theme in place, copy a command, show a
+// password, local times, live parts and the connection, try a SOAP operation. The pages work without it.
 
 /** A second click must not send a form again. */
 function markSentForms() {
@@ -24,29 +24,60 @@ function markSentForms() {
   });
 }
 
+/** Keeps the page, which may have a form with input. */
+function changeThemeInPlace(form) {
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const { value } = event.submitter;
+    const body = new URLSearchParams({ theme: value });
+    await fetch(form.action, { method: 'POST', body, redirect: 'manual' });
+    document.querySelector('meta[name="color-scheme"]').content = value === 'system' ? 'light dark' : value;
+    for (const button of form.querySelectorAll('button')) button.ariaPressed = String(button.value === value);
+  });
+}
+
+for (const form of document.querySelectorAll('form.theme')) changeThemeInPlace(form);
 markSentForms();
 
-function createButton(label, onClick) {
+/** A button that only the script needs. */
+function addButton(place, label, onClick) {
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'quiet';
   button.textContent = label;
-  button.addEventListener('click', onClick);
+  button.addEventListener('click', () => onClick(button));
+  place.after(button);
   return button;
 }
 
-function offerCopy() {
-  for (const block of document.querySelectorAll('[data-copy]')) {
-    const button = createButton('Copy', async () => {
-      await navigator.clipboard.writeText(block.textContent ?? '');
-      button.textContent = 'Copied';
-      setTimeout(() => (button.textContent = 'Copy'), 2000);
-    });
-    block.after(button);
-  }
+function offerCopy(block) {
+  addButton(block, 'Copy', async (button) => {
+    await navigator.clipboard.writeText(block.textContent ?? '');
+    button.textContent = 'Copied';
+    setTimeout(() => (button.textContent = 'Copy'), 2000);
+  });
 }
 
-if (navigator.clipboard) offerCopy();
+if (navigator.clipboard) document.querySelectorAll('[data-copy]').forEach(offerCopy);
+
+function offerReveal(input) {
+  const reveal = addButton(input, 'Show', () => {
+    const isHidden = input.type === 'password';
+    input.type = isHidden ? 'text' : 'password';
+    reveal.textContent = isHidden ? 'Hide' : 'Show';
+  });
+  reveal.classList.add('reveal');
+}
+
+document.querySelectorAll('input[type="password"]').forEach(offerReveal);
+
+/** Escape closes the question whether to remove something. */
+document.addEventListener('keydown', ({ key, target }) => {
+  const question = key === 'Escape' && target.closest('details.destructive[open]');
+  if (!question) return;
+  question.open = false;
+  question.querySelector('summary').focus();
+});
 
 /** The local time, and the one that the page shows. */
 function nameLocalTimes() {
@@ -110,8 +141,9 @@ function morphChildren(from, to) {
 function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];
   if (live.length === 0) return;
-  const parts = [document.getElementById('banner'), ...live];
+  const parts = [...document.querySelectorAll('#banner, #mode'), ...live];
   const strip = document.getElementById('connection');
+  const mark = document.getElementById('fresh');
   const icon = document.querySelector('link[rel="icon"]');
   const usualIcon = icon.getAttribute('href');
   // A part may ask for another time after each read.
@@ -129,6 +161,8 @@ function keepLive() {
 
   /** `state` is undefined while the server answers. Otherwise it is the reason why the page is not fresh. */
   function showConnection(state, ...content) {
+    mark.hidden = Boolean(state);
+    mark.title = `Updated at ${lastAnswer.toLocaleTimeString()}`;
     // Screen readers read every change of the strip aloud.
     if (state === document.body.dataset.connection) return;
     if (state) document.body.dataset.connection = state;
@@ -236,7 +270,7 @@ keepLive();
 /** The form contains the boxes of all rows. */
 function offerSelectAll(form) {
   const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  form.append(createButton('Select all', () => boxes().forEach((box) => (box.checked = true))));
+  addButton(form.lastElementChild, 'Select all', () => boxes().forEach((box) => (box.checked = true)));
 }
 
 for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);
@@ -259,7 +293,7 @@ for (const input of document.querySelectorAll('#everywhere')) offerSearchKeys(in
 /** Browsers ask the reader only after a click. */
 function offerNotification(place) {
   if (!('Notification' in window) || Notification.permission !== 'default') return;
-  const button = createButton('Notify me at the end', async () => {
+  addButton(place.firstElementChild, 'Notify me at the end', async (button) => {
     const permission = await Notification.requestPermission();
     const line = document.createElement('span');
     line.textContent =
@@ -268,7 +302,6 @@ function offerNotification(place) {
         : 'This browser blocks notifications of this site.';
     button.replaceWith(line);
   });
-  place.append(button);
 }
 
 for (const place of document.querySelectorAll('[data-notify]')) offerNotification(place);
@@ -294,24 +327,12 @@ function announceEnd(section) {
 
 for (const section of document.querySelectorAll('[data-ended]')) announceEnd(section);
 
-/** This must match `formatDuration` in src/lib/format.ts. */
-function formatDuration(ms) {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
-  const units = [
-    ['day', 86_400_000],
-    ['hour', 3_600_000],
-    ['minute', 60_000],
-    ['second', 1000],
-  ];
-  const [name, size] = units.find(([, least]) => ms >= least);
-  const count = Math.floor(ms / size);
-  return `${count} ${name}${count === 1 ? '' : 's'}`;
-}
-
 /** This must match `formatAgo` in src/lib/format.ts. */
 function formatAgo(ms) {
-  return ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`;
+  if (ms < 10_000) return 'just now';
+  const units = { d: 86_400_000, h: 3_600_000, min: 60_000, s: 1000 };
+  const [name, size] = Object.entries(units).find(([, least]) => ms >= least);
+  return `${Math.floor(ms / size)} ${name} ago`;
 }
 
 /** Either the session or the entered token counts. */

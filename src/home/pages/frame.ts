@@ -47,10 +47,11 @@ export function readOnlyState(reader: Reader): ReadOnlyState | undefined {
   return reason === 'upgrade'
     ? {
         text: message,
-        link: { name: 'Show its progress', path: ['system', 'upgrades'], access: 'administrator' },
+        link: { path: ['system', 'upgrades'], access: 'administrator' },
       }
     : {
         text: message,
+        link: { path: ['mode'], access: 'member' },
         action: {
           name: 'Turn read-only mode off',
           path: ['mode', 'update'],

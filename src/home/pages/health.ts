@@ -6,9 +6,6 @@ import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-status.ts';
 import { type Job, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { findJobToRepair } from '../../upgrades/jobs/job-to-repair.ts';
-import { versionName } from '../../upgrades/pages/versions.ts';
-import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { webhookSettings } from '../../webhooks/settings.ts';
 import { type Webhook, type WebhookHealth, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
 
@@ -85,7 +82,6 @@ export async function readSystemHealth(
       text: `Webhook ${webhook.name} works again. ${formatCount(left, 'more failure')} would deactivate it.`,
       href: href('services', 'webhooks', webhook.id),
     })),
-    ...findUpdate(store, href),
   ];
   return { findings, deactivated, failing: [...webhooksOf(endangered), ...unreached] };
 }
@@ -161,16 +157,6 @@ async function readFailingWebhooks(
     })
     .filter(({ count }) => count > 0)
     .sort((a, b) => a.left - b.left);
-}
-
-function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): Finding[] {
-  const job = store.read(newestJob);
-  const isBusy = job?.state === 'in_progress' || findJobToRepair(store) !== undefined;
-  const newest = isBusy ? undefined : newestReachable(store);
-  if (!newest) return [];
-  const text = `${versionName(newest.version)} is available.`;
-  const page = `${href('system', 'upgrades')}?version=${encodeURIComponent(newest.version.id)}`;
-  return [{ severity: 'info', count: 1, text, href: page }];
 }
 
 /** What the sentence is about, the worst first. `info` needs no attention. */

@@ -15,7 +15,7 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
+import { findJobToRepair, reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
 import { reasonNotToResume } from '../../upgrades/jobs/job.ts';
 import { jobTitle, stateView, resumeLabel } from '../../upgrades/pages/job-parts.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
@@ -136,7 +136,9 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
     lines: [
       html`Build ${build}`,
       newest
-        ? html`<a href="${href('system', 'upgrades')}">${versionName(newest.version)} is available</a>`
+        ? html`<a href="${href('system', 'upgrades')}${wizardQuery(store, newest.version)}"
+            >${versionName(newest.version)} is available</a
+          >`
         : newest === undefined && html`This is the newest version.`,
       former
         ? html`<a href="${href('system', 'upgrades')}?rollback=${encodeURIComponent(former.id)}"
@@ -145,6 +147,11 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
         : false,
     ],
   };
+}
+
+/** The upgrades page begins with a job that has to be repaired first. */
+function wizardQuery(store: ReadableStore, { id }: Version): string {
+  return findJobToRepair(store) ? '' : `?version=${encodeURIComponent(id)}`;
 }
 
 /** The version to which a rollback of the newest patch returns, if a rollback can start now. */

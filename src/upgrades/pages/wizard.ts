@@ -6,6 +6,7 @@ import { groupBy } from '../../lib/collections.ts';
 import { formatProblem } from '../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
+import { formPageField } from '../../rest/fields.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Upload } from '../../uploads/upload.ts';
@@ -307,6 +308,7 @@ function startForm(
     f: 'html',
     token: page.formToken,
     next: page.href('system', 'jobs', '{jobId}'),
+    [formPageField]: `${page.here()}?${page.query.toString()}`,
     versionManifest: JSON.stringify({ id: version.id }),
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),

@@ -1,6 +1,6 @@
 // The page of the webhook settings: the policy in words, and which webhooks it concerns now.
 import { renderTime } from '../../console/json.ts';
-import { formatCount } from '../../lib/format.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -45,8 +45,8 @@ async function lastChangeView(
 export function formatPolicy(settings: WebhookSettings): string {
   const { notificationAttempts: attempts, numberOfFailures: failures } = settings;
   const { notificationElapsedTimeInSeconds: wait } = settings;
-  const apart = wait === 0 ? 'without a wait' : `${formatCount(wait, 'second')} apart`;
-  const timeout = formatCount(settings.notificationTimeOutInSeconds, 'second');
+  const apart = wait === 0 ? 'without a wait' : `${formatDuration(wait * 1000)} apart`;
+  const timeout = formatDuration(settings.notificationTimeOutInSeconds * 1000);
   const attempted = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
   const days = formatCount(settings.daysInPast, 'day');
   const deactivation =

@@ -75,6 +75,14 @@ export function listParameters(query: URLSearchParams, names: readonly string[])
   );
 }
 
+/** The address of the list with these parameters. */
+export function listAddress({ here, query }: ListPage, names: readonly string[]): string {
+  const kept = new URLSearchParams(listParameters(query, [...names, 'q', 'sort', 'order', 'start', 'num']));
+  return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
+}
+
+type ListPage = { readonly here: () => string; readonly query: URLSearchParams };
+
 export type Sorting<K extends string> = { readonly key: K; readonly isDescending: boolean };
 
 /** `usual` maps the keys to the order that a first click gives. The list is sorted by the first key unless told. */

@@ -21,7 +21,9 @@ async function show(path: string, role: Role = 'administrator', from = server): 
 
 /** The first column of the tables. */
 const namesIn = (page: string) =>
-  [...page.matchAll(/<th role="rowheader" scope="row"><a [^>]*>(.*?)<\/a>/g)].map(([, name]) => name);
+  [...page.matchAll(/<th role="rowheader" scope="row"><a [^>]*><bdi>(.*?)<\/bdi><\/a>/g)].map(
+    ([, name]) => name,
+  );
 const headingsIn = (page: string) =>
   [...page.matchAll(/<h[1-6][^>]*>(.*?)<\/h[1-6]>/gs)].map(([, text]) => text);
 const create = (fields: Record<string, string>) =>

@@ -20,7 +20,7 @@ describe('a webhook', () => {
     expect(textOf(page)).toContain('Receiver https://hooks.example/in Events Tested, Odd');
     expect(page).toContain('data-copy>https://hooks.example/in</code>');
     expect(textOf(page)).toMatch(/The previous key signs too until 2026-01-02/);
-    expect(textOf(page)).toContain('Retries Each event is tried up to 3 times, 5 seconds apart;');
+    expect(textOf(page)).toContain('Retries Each event is tried up to 3 times, 5 s apart;');
     expect(page).toContain(`href="${all}/settings">Webhook settings</a>`);
     expect(textOf(page)).toContain('There are no deliveries yet.');
     for (const operation of ['edit', 'rotateKey', 'delete']) {
@@ -53,7 +53,7 @@ describe('a webhook', () => {
     const silent = await see(`${all}/${id}`);
     expect(silent).toContain('id="health" data-live="5"');
     expect(textOf(silent)).toContain(
-      'Last ping , 10 seconds ago : no response after 10 seconds: There was no complete answer',
+      'Last ping , 10 s ago : no response after 10 s: There was no complete answer',
     );
     hooks.httpClient.receiver = () => ({
       status: 500,

@@ -6,6 +6,7 @@ import {
   type Row,
   type Sorting,
   compareNaturally,
+  listAddress,
   listParameters,
   pageRange,
   renderEmpty,
@@ -57,7 +58,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
   const range = pageRange(page.query, { usual: 50 });
   const shown = listed.slice(range.start, range.start + range.num);
   const add = `${page.here('add')}?next=${encodeURIComponent(page.here())}`;
-  const back = addressOf(page, { ...keep, ...listParameters(page.query, ['start', 'num']) });
+  const back = listAddress(page, ['role']);
   const roleOptions = [
     { value: '', label: 'All roles' },
     ...roles.map((role) => ({ value: role, label: role })),
@@ -90,11 +91,6 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
       <h2 id="roles">Roles</h2>
       ${renderFacts(roles.map((role) => [role, capitalise(roleMeanings[role])]))}
     </section>`;
-}
-
-function addressOf({ here }: PageContext<unknown>, parameters: Readonly<Record<string, string>>): string {
-  const query = new URLSearchParams(parameters).toString();
-  return query === '' ? here() : `${here()}?${query}`;
 }
 
 function findUsers(

@@ -154,7 +154,7 @@ function folderTable(
 ): Html {
   return pagedTable(page, names, 'folder', (visible) => {
     const rows = visible.map((name): Row => [
-      html`<a href="${page.href('services', name)}">${name}</a>`,
+      html`<a href="${page.href('services', name)}"><bdi>${name}</bdi></a>`,
       formatNumber(byFolder.get(name)?.length ?? 0),
       excerptOf(findFolder(store, name)?.description ?? ''),
     ]);
@@ -173,7 +173,7 @@ function serviceTable(
       const { folderName, serviceName, type, access, description, updatedAt } = service;
       const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
       return [
-        html`<a href="${page.href('services', ...path)}">${serviceName}</a>`,
+        html`<a href="${page.href('services', ...path)}"><bdi>${serviceName}</bdi></a>`,
         ...(withFolder ? [folderName] : []),
         type,
         audiences[access],

@@ -236,7 +236,7 @@ function keepLive() {
   function showFiltered(event, query) {
     event.preventDefault();
     history.replaceState(null, '', query);
-    refresh();
+    void refresh();
   }
 
   showTitle();

@@ -1,5 +1,6 @@
 // What the pages of webhooks share: addresses, states and health in words.
 import { renderAgo } from '../../console/json.ts';
+import { listAddress } from '../../console/table.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -19,12 +20,8 @@ export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'web
   return webhookHref(page, webhookId, 'deliveries', id);
 }
 
-/** Leaves out other query parameters, because one may be a token. */
-export function returnAddress({ here, query }: PageContext<unknown>): string {
-  const kept = new URLSearchParams();
-  for (const name of ['start', 'num', 'q', 'health', 'sort', 'order', ...Object.keys(filterFields)])
-    if (query.get(name)) kept.set(name, query.get(name) ?? '');
-  return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
+export function returnAddress(page: PageContext<unknown>): string {
+  return listAddress(page, ['health', ...Object.keys(filterFields)]);
 }
 
 /** The form of an operation, which leads back to this page. */

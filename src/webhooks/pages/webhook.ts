@@ -121,7 +121,7 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
     ${protocol !== 'https:' && html`<p class="notice">Not encrypted: the address is not https.</p>`}
     ${renderFacts([
       ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
-      ['Events of', renderService(page, store, webhook)],
+      ['Scope', renderService(page, store, webhook)],
       ['Content type', webhook.contentType],
       ['Custom headers', formatHeaderNames(webhook)],
       ['Created', renderAgo(webhook.createdAt, now)],

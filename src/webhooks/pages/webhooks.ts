@@ -125,7 +125,7 @@ function columnsOf(sorting: WebhookSorting, keep: ListParameters): Column[] {
     sortableColumn('Health', 'health', sorting, keep),
     'Recent deliveries',
     sortableColumn('Last delivery', 'last', sorting, keep),
-    'Events of',
+    'Scope',
     'Actions',
   ];
 }

@@ -144,9 +144,7 @@ function formatRemaining(ms: number | null): string {
 function followLine(page: PageOf, isFollowed: boolean): Html {
   const reload = html`<a href="${page.here()}">Reload this page</a> to see the progress.`;
   if (!isFollowed) return html`<p class="hint">${reload}</p>`;
-  return html`<p class="hint" data-notify>
-    <span data-needs-script>This page updates itself.</span> <noscript>${reload}</noscript>
-  </p>`;
+  return html`<p class="hint" data-notify><noscript>${reload}</noscript></p>`;
 }
 
 /** What the reader can do now, or why he cannot. */

@@ -1,0 +1,90 @@
+// Local time of a time zone and instants, with the zones that this runtime knows.
+//
+// A local time is the number of milliseconds since 1970-01-01T00:00 of the same clock: in UTC it is the instant.
+
+export const minuteMs = 60_000;
+export const dayMs = 86_400_000;
+
+/** The runtime also knows abbreviations that are no IANA names: its BST is the time of Bangladesh. */
+const ianaAbbreviations = 'CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' ');
+
+export function isTimeZone(name: string): boolean {
+  if (!/^[a-z][a-z0-9_+/-]{2,63}$/i.test(name)) return false;
+  if (name.length === 3 && !ianaAbbreviations.includes(name.toUpperCase())) return false;
+  try {
+    newFormat(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function newFormat(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-US', { timeZone, hour: 'numeric', timeZoneName: 'longOffset' });
+}
+
+/** The offsets of the three UTC days around a day, which contain the whole local day in every zone. */
+type Offsets = {
+  readonly before: number;
+  readonly after: number;
+  /** The instant at which the offset changes. No zone changes twice within these days. */
+  readonly changesAt: number;
+};
+
+/** A format takes much longer to create than to use, and using it takes much longer than reading a map. */
+type Zone = { readonly format: Intl.DateTimeFormat; readonly offsets: Map<number, Offsets> };
+
+const zones = new Map<string, Zone>();
+const maxZones = 100;
+const maxOffsets = 1000;
+
+function offsetsAround(timeZone: string, day: number): Offsets {
+  let zone = zones.get(timeZone);
+  if (!zone) {
+    if (zones.size >= maxZones) zones.clear();
+    zone = { format: newFormat(timeZone), offsets: new Map() };
+    zones.set(timeZone, zone);
+  }
+  let offsets = zone.offsets.get(day);
+  if (!offsets) {
+    if (zone.offsets.size >= maxOffsets) zone.offsets.clear();
+    offsets = readOffsets(zone.format, (day - 1) * dayMs, (day + 2) * dayMs);
+    zone.offsets.set(day, offsets);
+  }
+  return offsets;
+}
+
+function readOffsets(format: Intl.DateTimeFormat, from: number, to: number): Offsets {
+  const before = offsetAt(format, from);
+  const after = offsetAt(format, to);
+  if (before === after) return { before, after, changesAt: Infinity };
+  let [last, changesAt] = [from, to];
+  while (changesAt - last > 1000) {
+    const middle = 1000 * Math.floor((last + changesAt) / 2000);
+    if (offsetAt(format, middle) === before) last = middle;
+    else changesAt = middle;
+  }
+  return { before, after, changesAt };
+}
+
+/** Local time minus UTC. */
+function offsetAt(format: Intl.DateTimeFormat, at: number): number {
+  const [, sign, hours = 0, minutes = 0, seconds = 0] =
+    /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?/.exec(format.format(at)) ?? [];
+  const size = 1000 * ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds));
+  return sign === '-' ? -size : size;
+}
+
+export function toLocal(timeZone: string, at: number): number {
+  const { before, after, changesAt } = offsetsAround(timeZone, Math.floor(at / dayMs));
+  return at + (at < changesAt ? before : after);
+}
+
+/**
+ * The first instant at which the clock of the zone shows this time or a later one. So a time that the clock skips means
+ * the next one that exists, and of a time that exists twice the first counts.
+ */
+export function toInstant(timeZone: string, local: number): number {
+  const { before, after, changesAt } = offsetsAround(timeZone, Math.floor(local / dayMs));
+  return local - before < changesAt ? local - before : Math.max(changesAt, local - after);
+}

@@ -29,7 +29,8 @@ import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
 import { JobRunner } from '../upgrades/jobs/job-runner.ts';
-import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
+import { JobScheduler } from '../upgrades/jobs/job-scheduler.ts';
+import { isJobRunning, isOpen, newestJob } from '../upgrades/jobs/job-table.ts';
 import { JobWatcher } from '../upgrades/jobs/job-watcher.ts';
 import type { OnJobChange } from '../upgrades/jobs/job.ts';
 import { upgradeStats } from '../upgrades/jobs/stats.ts';
@@ -112,7 +113,7 @@ export function createServices(options: AppOptions) {
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
-    if (job.state === 'in_progress') return;
+    if (isOpen(job)) return;
     const outcome = job.state === 'failed' ? 'failed' : 'success';
     const operation = 'system/jobs/{job}/end';
     const entry = auditService.createEntry({ at, operation, target: `system/jobs/${job.id}`, outcome });
@@ -138,6 +139,15 @@ export function createServices(options: AppOptions) {
 
   async function start(): Promise<void> {
     await jobRunner.recover(options.isRestored);
+    new JobScheduler({
+      store,
+      runtime,
+      tasks,
+      executor,
+      jobRunner,
+      notify: notifyJob,
+      graceMs: config.scheduleGraceMs,
+    }).start();
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
     new RedeliveryWorker({ store, runtime, tasks, limits }).start();
@@ -248,7 +258,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       store,
       runtime,
       maxTotalBytes: config.maxUploadsTotalBytes,
-      isInUse: (reader, id) => isJobRunning(reader) && reader.read(newestJob)?.uploads.includes(id) === true,
+      isInUse: (reader, id) => {
+        const job = reader.read(newestJob);
+        return job !== null && isOpen(job) && job.uploads.includes(id);
+      },
     }),
   });
   return root;

@@ -68,6 +68,7 @@ export function readConfig(
     secretKeyPrevious: value.SECRET_KEY_PREVIOUS,
     upgradeExecutor: value.UPGRADE_EXECUTOR,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
+    scheduleGraceMs: value.SCHEDULE_GRACE_MINUTES * 60_000,
     revertTimeoutMs: value.REVERT_TIMEOUT_SECONDS * 1000,
     jobHistory: value.JOB_HISTORY,
     kubeconfig: value.KUBECONFIG,

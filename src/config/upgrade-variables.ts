@@ -25,6 +25,11 @@ export const upgrades = {
     .describe(
       'How long a failed or cancelled patch may take to revert all of its workloads. Then the job ends, and resume continues.',
     ),
+  SCHEDULE_GRACE_MINUTES: integerText(0, 10_080)
+    .default(60)
+    .describe(
+      'How late a scheduled job may start, if no process ran or no maintenance window was open at its time. Then it ends as failed.',
+    ),
   JOB_HISTORY: integerText(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
 };
 

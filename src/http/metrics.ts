@@ -27,6 +27,9 @@ type UpgradeStats = {
   readonly ended: readonly { readonly operation: string; readonly state: string; readonly count: number }[];
   /** 0 if no job has succeeded yet. */
   readonly lastSuccessSeconds: number;
+  /** 0 if no job is scheduled. */
+  readonly scheduledSeconds: number;
+  readonly isWindowOpen: boolean;
 };
 
 type StatsReaders = {
@@ -100,6 +103,14 @@ export class Metrics {
     'upgrade_last_success_timestamp_seconds',
     'When the last successful job ended, in seconds since 1970. 0 if none has.',
   );
+  readonly #scheduled = this.#gauge(
+    'upgrade_scheduled_timestamp_seconds',
+    'When the scheduled job is to start, in seconds since 1970. 0 if none is scheduled.',
+  );
+  readonly #windowOpen = this.#gauge(
+    'upgrade_window_open',
+    '1 while a maintenance window is open, or none is configured. Otherwise 0.',
+  );
   readonly #readers: StatsReaders;
   readonly #maxAgeMs: number;
   #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
@@ -152,6 +163,8 @@ export class Metrics {
     this.#stepsTotal.set(stats.stepsTotal);
     this.#stepAge.set(stats.stepAgeSeconds);
     this.#lastSuccess.set(stats.lastSuccessSeconds);
+    this.#scheduled.set(stats.scheduledSeconds);
+    this.#windowOpen.set(stats.isWindowOpen ? 1 : 0);
     // The store has the totals, so the counter starts from zero each time.
     this.#endedRuns.reset();
     for (const { operation, state, count } of stats.ended) this.#endedRuns.inc({ operation, state }, count);

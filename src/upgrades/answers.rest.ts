@@ -3,12 +3,16 @@ import * as z from 'zod';
 import { answerList, answerObject, openAnswerObject, time, total } from '../rest/answer.ts';
 import { stepIds } from './planning/step-ids.ts';
 
-const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled']);
+const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled', 'scheduled']);
 const code = z
   .int()
   .min(0)
-  .max(4)
-  .describe('The state as a number: no_upgrade 0, in_progress 1, failed 2, success 3, cancelled 4.');
+  .max(5)
+  .describe(
+    'The state as a number: no_upgrade 0, in_progress 1, failed 2, success 3, cancelled 4, scheduled 5.',
+  );
+
+const startAt = time.optional().describe('When the job is to start. Only if the request had a start time.');
 
 const messageAnswer = answerObject('Message', 'A message of a job.', {
   code: z.int().describe('What happened; docs/reference/errors-and-codes.md lists all codes.'),
@@ -47,6 +51,7 @@ export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
     .string()
     .optional()
     .describe('Missing if the deployment was never upgraded, like the fields below.'),
+  startAt,
   messageCount: z
     .int()
     .nonnegative()
@@ -62,8 +67,9 @@ const jobEntry = {
   to: z.string().describe('The version and build that the job installs.'),
   state,
   code,
-  startedAt: time,
-  endedAt: time.nullable().describe('Null: the job is running.'),
+  startAt,
+  startedAt: time.nullable().describe('Null: the job has not started.'),
+  endedAt: time.nullable().describe('Null: the job is scheduled or running.'),
   startedBy: z.string().describe('The name of the user.'),
 };
 

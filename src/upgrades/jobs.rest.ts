@@ -1,5 +1,6 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a
 // job runs.
+import { formatTime } from '../console/json.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -19,18 +20,21 @@ import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answer
 import type { JobRunner } from './jobs/job-runner.ts';
 import type { JobService } from './jobs/job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
-import { type Job, newestJob } from './jobs/job-table.ts';
-import { reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
+import { moveStart } from './jobs/job-schedule.ts';
+import { type Job, isOpen, newestJob } from './jobs/job-table.ts';
+import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobTitle } from './pages/job-parts.ts';
 import { jobListView } from './pages/job-list.ts';
 import { jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';
+import { ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
 
 type JobsOptions = {
   store: ReadableStore;
   runtime: Runtime;
   jobRunner: JobRunner;
   jobService: JobService;
+  notify: OnJobChange;
 };
 
 const pageFields = {
@@ -93,9 +97,16 @@ export function jobsResource(options: JobsOptions): Resource {
       page.query.get('view') === 'report'
         ? reportView(options, page.subject, page)
         : jobView(options, page.subject, page),
-    operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
-    isOffered: (subject, name) =>
-      name === 'cancel' ? isRunning(subject) : reasonNotToResume(options.store, subject) === undefined,
+    operations: {
+      cancel: cancelOperation(options),
+      resume: resumeOperation(options),
+      reschedule: rescheduleOperation(options),
+    },
+    isOffered: (subject, name) => {
+      if (name === 'cancel') return isOpen(subject);
+      if (name === 'reschedule') return subject.state === 'scheduled';
+      return reasonNotToResume(options.store, subject) === undefined;
+    },
     isInProgress: isRunning,
   });
   return resource<unknown, typeof pageFields>({
@@ -132,11 +143,11 @@ function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {
 }
 
 function cancelOperation(options: JobsOptions): Operation<Job> {
-  const { store } = options;
+  const { store, runtime, notify } = options;
   return operation<Job>({
     title: 'Cancel job',
     description:
-      'Cancels a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
+      'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
       'current one. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
     access: 'administrator',
     effect: 'writes',
@@ -145,13 +156,50 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
-      const job = await update((transaction) =>
-        requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? ''),
-      );
+      const at = runtime.now();
+      const job = await update((transaction) => {
+        const cancelled = requestCancel(
+          transaction,
+          readAgain(transaction, subject),
+          plan,
+          caller?.username ?? '',
+          at,
+        );
+        if (cancelled.state === 'cancelled') notify(transaction, cancelled, at);
+        return cancelled;
+      });
       const text = job.reverting
         ? 'The job stops after the current workload.'
-        : 'Cancelling: the job ends after the current step.';
+        : job.state === 'cancelled'
+          ? 'The scheduled job was cancelled.'
+          : 'Cancelling: the job ends after the current step.';
       return { json: await readStatus(options, job), notice: { text } };
+    },
+  });
+}
+
+function rescheduleOperation(options: JobsOptions): Operation<Job> {
+  const { runtime, notify } = options;
+  return operation({
+    title: 'Reschedule job',
+    description: 'Moves the start of a scheduled job.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
+    answer: statusAnswer,
+    run: async ({ subject, values: { startAt, ignoreWindows }, update }) => {
+      const at = runtime.now();
+      const job = await update((transaction) => {
+        requireStart(transaction, { startAt, ignoreWindows }, at);
+        const change = { startAt, ignoresWindows: ignoreWindows };
+        const moved = moveStart(transaction, readAgain(transaction, subject), change, at);
+        notify(transaction, moved, at);
+        return moved;
+      });
+      return {
+        json: await readStatus(options, job),
+        notice: { text: `The start was moved to ${formatTime(startAt)}.` },
+      };
     },
   });
 }

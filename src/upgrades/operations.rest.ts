@@ -1,4 +1,5 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
+import { formatTime } from '../console/json.ts';
 import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
@@ -19,6 +20,8 @@ import type { Executor } from './executors/executor.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import type { JobService } from './jobs/job-service.ts';
 import { jobStatus } from './jobs/job-status.ts';
+import { scheduleJob } from './jobs/job-schedule.ts';
+import type { ScheduledRequest } from './jobs/job-table.ts';
 import { type OnJobChange, startJob } from './jobs/job.ts';
 import { digestPlan } from './planning/plan-digest.ts';
 import { planToJson } from './planning/plan.ts';
@@ -38,6 +41,7 @@ import {
   importedManifest,
   installedVersions,
 } from './versions/deployment.ts';
+import { ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -103,6 +107,11 @@ const planDigestField = text(digest)
   .optional()
   .describe('The digest that plan has returned. The upgrade starts only if its plan still has this digest.');
 
+const startFields = {
+  startAt: startAtField.optional(),
+  ignoreWindows: ignoreWindowsField,
+};
+
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   const find = (id: string) => findPath(currentManifest(store), store.read(deployment), id);
   return operation({
@@ -155,7 +164,7 @@ function upgradeOperation(options: OperationsOptions): Operation {
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
     access: 'administrator',
     effect: 'writes',
-    fields: { ...upgradeFields(options.store), planDigest: planDigestField },
+    fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...startFields },
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
     run: ({ values, caller, update, prepared: inputs }) =>
@@ -166,6 +175,8 @@ function upgradeOperation(options: OperationsOptions): Operation {
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
         planDigest: values.planDigest,
+        startTime: values,
+        request: values,
       }),
   });
 }
@@ -193,7 +204,7 @@ function rollbackOperation(options: OperationsOptions): Operation {
     description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
     access: 'administrator',
     effect: 'writes',
-    fields: { versionManifest: versionField },
+    fields: { versionManifest: versionField, ...startFields },
     answer: statusAnswer,
     run: async ({ values, caller, update }) => {
       const inventory = await options.executor.inventory();
@@ -201,6 +212,8 @@ function rollbackOperation(options: OperationsOptions): Operation {
         update,
         prepareIn: (transaction) => prepareRollback(transaction, values.versionManifest, inventory),
         startedBy: caller?.username ?? '',
+        startTime: values,
+        request: { versionManifest: values.versionManifest, upgradeSettings: undefined },
       });
     },
   });
@@ -215,38 +228,63 @@ type StartRequest = {
   readonly startedBy: string;
   readonly manifest?: readonly Version[] | undefined;
   readonly planDigest?: string | undefined;
+  readonly startTime: { readonly startAt?: number | undefined; readonly ignoreWindows: boolean };
+  /** What the second preflight of a scheduled job needs. */
+  readonly request: UpgradeValues;
 };
 
 async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
-  { update, needs, prepareIn, startedBy, manifest, planDigest }: StartRequest,
+  { update, needs, prepareIn, startedBy, manifest, planDigest, startTime, request }: StartRequest,
 ): Promise<Outcome> {
   const id = runtime.newId();
   const at = runtime.now();
-  const job = await jobRunner.run(() =>
+  const { startAt, ignoreWindows } = startTime;
+  const accept = () =>
     update(
       (transaction) => {
+        requireStart(transaction, startTime, at);
         const prepared = prepareIn(transaction);
         const { problems, to } = prepared;
         if (problems.length > 0 || to === null) throw invalid(problems);
         if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
         if (manifest) importManifest(transaction, manifest, at);
-        const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
-        notify(transaction, started, at);
-        return started;
+        const newJob = { ...prepared, id, startedBy, runner: store.self, to, ignoresWindows: ignoreWindows };
+        const accepted =
+          startAt === undefined
+            ? startJob(transaction, newJob, at)
+            : scheduleJob(
+                transaction,
+                newJob,
+                { startAt, request: toStored(request, digestPlan(prepared)) },
+                at,
+              );
+        notify(transaction, accepted, at);
+        return accepted;
       },
       { target: `system/jobs/${id}`, ...(needs && { needs }) },
-    ),
-  );
+    );
+  const job = await (startAt === undefined ? jobRunner.run(accept) : accept());
   const what = job.operation === 'upgrade' ? 'Upgrade' : 'Rollback';
   return {
     json: asJson(jobStatus(job, await jobService.messages(job), at)),
     names: { jobId: id },
     notice: {
-      text: `${what} to ${job.to} started.`,
+      text: `${what} to ${job.to} ${startAt === undefined ? 'started' : `scheduled for ${formatTime(startAt)}`}.`,
       link: { name: 'Show the job', path: ['system', 'jobs', id] },
     },
   };
+}
+
+function toStored(
+  { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile }: UpgradeValues,
+  digest: string,
+): ScheduledRequest {
+  const file = licenseFile && {
+    filename: licenseFile.filename,
+    base64: Buffer.from(licenseFile.bytes).toString('base64'),
+  };
+  return { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: file };
 }
 
 function planHasChanged(): ServiceError {

@@ -15,6 +15,9 @@ const jobData = z.object({
   operation: z.enum(['upgrade', 'rollback']),
   from: z.string().describe('The version before the job, with its build.'),
   to: z.string().describe('The version after the job, with its build.'),
+  startAt: time
+    .optional()
+    .describe('When the job is to start. Only if it is scheduled, or has missed its start.'),
   reason: z.string().optional().describe('Why the job failed or was cancelled.'),
 });
 
@@ -84,6 +87,25 @@ export const eventTypes: readonly EventType[] = [
   { type: 'ServiceCreated', description: 'A service was added to the catalog.', ...service },
   { type: 'ServiceUpdated', description: 'A service of the catalog was changed.', ...service },
   { type: 'ServiceDeleted', description: 'A service was removed from the catalog.', ...service },
+  {
+    type: 'UpgradeScheduled',
+    description: 'An upgrade or rollback was scheduled, or its start was moved.',
+    data: jobData,
+    example: { service: null, data: { ...exampleJob, startAt: 1794817800000 } satisfies EventData['job'] },
+  },
+  {
+    type: 'UpgradeMissed',
+    description: 'A scheduled upgrade or rollback could not start in time.',
+    data: jobData,
+    example: {
+      service: null,
+      data: {
+        ...exampleJob,
+        startAt: 1794817800000,
+        reason: 'Start: it missed its start at 2026-11-16T06:30:00.000Z.',
+      } satisfies EventData['job'],
+    },
+  },
   { type: 'UpgradeStarted', description: 'An upgrade or rollback has started. Sent once per job.', ...job },
   { type: 'UpgradeSucceeded', description: 'An upgrade or rollback has succeeded.', ...job },
   {

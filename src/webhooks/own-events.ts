@@ -15,15 +15,26 @@ export function serviceEvent(
 }
 
 const typeOfJob: Readonly<Record<Job['state'], string>> = {
+  scheduled: 'UpgradeScheduled',
   in_progress: 'UpgradeStarted',
   success: 'UpgradeSucceeded',
   failed: 'UpgradeFailed',
   cancelled: 'UpgradeCancelled',
 };
 
-export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
-  const data: EventData['job'] = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
-  return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
+export function jobEvent(job: Job): EventDraft {
+  const { id, operation, from, to, state, reason, startAt, hasMissedStart } = job;
+  const isAboutStart = state === 'scheduled' || hasMissedStart;
+  const data: EventData['job'] = {
+    jobId: id,
+    operation,
+    from,
+    to,
+    ...(isAboutStart && startAt !== null && { startAt }),
+    ...(reason !== null && { reason }),
+  };
+  const type = hasMissedStart ? 'UpgradeMissed' : typeOfJob[state];
+  return { type, service: null, data: JSON.stringify(data) };
 }
 
 /** What the end of a delivery means for its webhook. */

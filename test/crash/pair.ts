@@ -99,7 +99,7 @@ export async function startPair({
         startedBy: 'ann',
         runner: observer.self,
       };
-      return startJob(transaction, newJob, Date.now());
+      return startJob(transaction, { ...newJob, ignoresWindows: false }, Date.now());
     });
   }
 

@@ -47,7 +47,7 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
         simulatedInventory,
       );
       const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };
-      return startJob(transaction, { ...prepared, ...by }, runtime.now());
+      return startJob(transaction, { ...prepared, ...by, ignoresWindows: false }, runtime.now());
     }),
   );
   const over = new AbortController();

@@ -17,6 +17,7 @@ const newJob = {
   startedBy: 'ann',
   runner: 'memory',
   uploads: [],
+  ignoresWindows: false,
   plan: { steps: [], workloads: 0 },
 } as const;
 
@@ -154,7 +155,7 @@ it('a job that has ended since the request found it cannot be cancelled', async 
   await end(store);
   const next = await start(store, 'b');
   await expect(
-    store.update((transaction) => requestCancel(transaction, found, undefined, 'ann')),
+    store.update((transaction) => requestCancel(transaction, found, undefined, 'ann', 3000)),
   ).rejects.toThrow('The job a cannot be cancelled: it has ended.');
   expect(store.read(newestJob)).toBe(next);
 });

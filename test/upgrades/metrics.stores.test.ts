@@ -29,6 +29,8 @@ it('all are zero before the first job', async () => {
     [jobs('rollback', 'failed')]: 0,
     [jobs('rollback', 'cancelled')]: 0,
     last_success_timestamp_seconds: 0,
+    scheduled_timestamp_seconds: 0,
+    window_open: 1,
   });
 });
 

@@ -196,7 +196,11 @@ export function createSystem(parallelism: number) {
           ? prepareRollback(transaction, targetId, inventory)
           : prepareUpgrade(transaction, targetId, submitted, presentManifest(), inventory);
         if (problems.length > 0 || to === null) throw invalid(problems);
-        return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
+        return startJob(
+          transaction,
+          { ...prepared, id, to, startedBy: 'ann', runner: store.self, ignoresWindows: false },
+          at,
+        );
       });
       imagesBefore = new Map(cluster);
       installedBefore = installedIds();

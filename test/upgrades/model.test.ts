@@ -149,7 +149,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
       if (!newest) throw new ServiceError('conflict', 'nothing to cancel');
       const plan = await system.store.jobs.plan(newest.id);
       await system.store.update((transaction) =>
-        requestCancel(transaction, transaction.read(newestJob) ?? newest, plan, 'ann'),
+        requestCancel(transaction, transaction.read(newestJob) ?? newest, plan, 'ann', system.runtime.now()),
       );
       return;
     }

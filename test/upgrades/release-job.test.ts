@@ -198,7 +198,7 @@ it('the table of messages has the codes of the interface and additional ones, an
     2179, 2180, 2181, 2178, 2185, 2191, 2192,
   ];
   expect([...allCodes].sort()).toEqual(
-    [...interfaceCodes, 2072, 2901, 2902, 2903, 2904, 2905, 2906, 2907].sort(),
+    [...interfaceCodes, 2072, 2901, 2902, 2903, 2904, 2905, 2906, 2907, 2908, 2909].sort(),
   );
   const page = readFileSync(new URL('../../docs/reference/errors-and-codes.md', import.meta.url), 'utf8');
   for (const code of allCodes) expect(page).toContain(`| ${code} |`);

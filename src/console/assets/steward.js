@@ -79,6 +79,17 @@ document.addEventListener('keydown', ({ key, target }) => {
   question.querySelector('summary').focus();
 });
 
+/** The reader enters a time of his zone, which the label names. The form sends milliseconds. */
+function enterLocalTime(zone) {
+  const input = zone.closest('label').control;
+  zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  input.form.addEventListener('formdata', ({ formData }) => {
+    if (input.value !== '') formData.set(input.name, new Date(input.value).getTime());
+  });
+}
+
+document.querySelectorAll('[data-zone]').forEach(enterLocalTime);
+
 /** The local time, and the one that the page shows. */
 function nameLocalTimes() {
   for (const time of document.querySelectorAll('time[datetime]')) {

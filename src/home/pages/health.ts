@@ -1,11 +1,12 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
+import { formatTime } from '../../console/json.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-status.ts';
-import { type Job, newestJob } from '../../upgrades/jobs/job-table.ts';
+import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
 import { webhookSettings } from '../../webhooks/settings.ts';
 import { type Webhook, type WebhookHealth, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
 
@@ -117,9 +118,13 @@ function group(
 }
 
 function findJob(job: Job | null, now: number, href: PageContext<unknown>['href']): Finding[] {
-  if (!job || (job.state !== 'in_progress' && job.state !== 'failed')) return [];
+  if (!job || (!isOpen(job) && job.state !== 'failed')) return [];
   const what = job.operation === 'upgrade' ? 'upgrade' : 'rollback';
   const page = href('system', 'jobs', job.id);
+  if (job.state === 'scheduled') {
+    const text = `The ${what} to ${job.to} is scheduled for ${formatTime(job.startAt ?? 0)}.`;
+    return [{ severity: 'info', count: 1, text, href: page }];
+  }
   if (job.state === 'failed') {
     const text = `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`;
     return [{ severity: 'bad', count: 1, text, href: page }];

@@ -17,7 +17,13 @@ import { jobProgress } from '../../upgrades/jobs/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
 import { reasonNotToResume } from '../../upgrades/jobs/job.ts';
-import { jobTitle, stateView, resumeLabel } from '../../upgrades/pages/job-parts.ts';
+import {
+  jobTitle,
+  scheduleActions,
+  startView,
+  stateView,
+  resumeLabel,
+} from '../../upgrades/pages/job-parts.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
 import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
@@ -196,6 +202,7 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
 }
 
 const jobSeverities: Readonly<Record<Job['state'], Severity>> = {
+  scheduled: 'busy',
   in_progress: 'busy',
   success: 'good',
   failed: 'bad',
@@ -213,7 +220,7 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   const isRunning = job.state === 'in_progress';
   const { percent } = jobProgress(job, now);
   return {
-    title: isRunning ? 'Running job' : 'Last job',
+    title: isRunning ? 'Running job' : job.state === 'scheduled' ? 'Scheduled job' : 'Last job',
     severity: jobSeverities[job.state],
     figure: isRunning
       ? html`${percent} % <progress max="100" value="${percent}" aria-label="Running job">${percent} %</progress>`
@@ -223,6 +230,8 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
       isRunning
         ? html`${job.workloadsDone} of ${formatCount(job.workloads, 'deployment')}`
         : job.endedAt !== null && renderAgo(job.endedAt, now),
+      job.startAt !== null && job.state === 'scheduled' && html`${startView(job.startAt, now)}`,
+      scheduleActions(job, page),
       resumeButton(store, job, page),
     ],
   };

@@ -23,6 +23,7 @@ export function record(transaction: Transaction, job: Job, lines: readonly Line[
     isPatched: true,
     databases: '{}',
     stepJob: '',
+    startAt: job.startAt === null ? '' : new Date(job.startAt).toISOString(),
   };
   const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));
   const stored = { ...job, lastMessageAt: when, messageCount: job.messageCount + messages.length };

@@ -14,14 +14,15 @@ export function jobStatus(job: Job, { messages, count }: JobMessages, at: number
   return {
     status: { state: job.state, code: stateCodes[job.state], messages },
     jobId: job.id,
+    ...(job.startAt !== null && { startAt: job.startAt }),
     messageCount: count,
     progress: jobProgress(job, at),
   };
 }
 
 export function jobProgress(job: Job, at: number) {
-  const { state, workloadsDone: done, workloads: total, progress, runStartedAt, endedAt } = job;
-  const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
+  const { state, workloadsDone: done, workloads: total, progress, startedAt, runStartedAt, endedAt } = job;
+  const elapsedMs = startedAt === null ? 0 : Math.max(0, (endedAt ?? at) - runStartedAt);
   const estimate = remainingMs(progress, job.reverting !== null, at);
   return {
     done,
@@ -29,11 +30,12 @@ export function jobProgress(job: Job, at: number) {
     steps: { done: progress.done, total: progress.total },
     percent: state === 'success' ? 100 : progress.percent,
     elapsedMs,
-    remainingMs: state === 'in_progress' ? (estimate ?? null) : 0,
+    remainingMs: state === 'scheduled' ? null : state === 'in_progress' ? (estimate ?? null) : 0,
   };
 }
 
 export function jobToHistoryEntry(job: Job) {
-  const { id, operation, from, to, state, startedAt, endedAt, startedBy } = job;
-  return { id, operation, from, to, state, code: stateCodes[state], startedAt, endedAt, startedBy };
+  const { id, operation, from, to, state, startAt, startedAt, endedAt, startedBy } = job;
+  const times = { ...(startAt !== null && { startAt }), startedAt, endedAt };
+  return { id, operation, from, to, state, code: stateCodes[state], ...times, startedBy };
 }

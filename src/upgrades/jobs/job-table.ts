@@ -6,7 +6,14 @@ import type { Deployment } from '../versions/deployment.ts';
 import type { Progress } from './progress.ts';
 import type { Timeline } from './timeline.ts';
 
-export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
+export const stateCodes = {
+  no_upgrade: 0,
+  in_progress: 1,
+  failed: 2,
+  success: 3,
+  cancelled: 4,
+  scheduled: 5,
+} as const;
 
 export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
 
@@ -20,7 +27,14 @@ export type Job = {
   readonly from: string;
   readonly to: string;
   readonly state: JobState;
-  readonly startedAt: number;
+  /** When the job is to start. Null if it started as soon as it was accepted. */
+  readonly startAt: number | null;
+  /** Null until the job starts. A job that failed or was cancelled before has not changed anything. */
+  readonly startedAt: number | null;
+  /** Whether it may start while no maintenance window is open. */
+  readonly ignoresWindows: boolean;
+  /** Whether no process could start it in time. */
+  readonly hasMissedStart: boolean;
   readonly endedAt: number | null;
   readonly startedBy: string;
   readonly runner: string;
@@ -58,7 +72,7 @@ export type Job = {
   readonly failedAt: number | null;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
-  /** These uploads must not be deleted while the job runs. */
+  /** These uploads must not be deleted before the job ends. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
@@ -98,7 +112,21 @@ export type Reverting = {
  * The plan is stored apart from the job, because the job is stored again with every step and the plan never
  * changes.
  */
-export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
+export type StoredPlan = Plan & {
+  readonly jobId: string;
+  readonly after: Deployment;
+  /** Of a scheduled job: what its second preflight needs. */
+  readonly request?: ScheduledRequest;
+};
+
+export type ScheduledRequest = {
+  /** The digest of the plan that was accepted. */
+  readonly digest: string;
+  readonly versionManifest: string;
+  readonly upgradeSettings?: Readonly<Record<string, unknown>> | undefined;
+  readonly updateToLatestPatch?: boolean | undefined;
+  readonly licenseFile?: { readonly filename: string; readonly base64: string } | undefined;
+};
 
 export const newestJob: Cell<Job | null> = {
   name: 'newestJob',
@@ -113,6 +141,8 @@ export const newestJob: Cell<Job | null> = {
           state: job.state,
           reason: job.reason,
           cancelledBy: job.cancelledBy,
+          ...(job.startAt !== null && { startAt: job.startAt }),
+          ...(job.ignoresWindows && { ignoreWindows: true }),
         },
   idOf: (job) => job?.id,
 };
@@ -123,7 +153,7 @@ export const newestJob: Cell<Job | null> = {
  */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 
-export type EndState = Exclude<JobState, 'in_progress'>;
+export type EndState = Exclude<JobState, 'scheduled' | 'in_progress'>;
 
 /** What the runs of all jobs have come to. A job that fails, is resumed and succeeds has two runs. */
 type RunTotals = {
@@ -141,6 +171,11 @@ export const runTotals: Cell<RunTotals> = {
 
 export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';
+}
+
+/** A scheduled job changes nothing yet, but no other job may start. */
+export function isOpen({ state }: Job): boolean {
+  return state === 'scheduled' || state === 'in_progress';
 }
 
 export function hasInstalled({ state, installs, hops }: Job, versionId: string): boolean {

@@ -12,6 +12,8 @@ export function reasonNotToStart(
 ): string | undefined {
   const newest = reader.read(newestJob);
   if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
+  if (newest?.state === 'scheduled' && newest.startAt !== null)
+    return `The job ${newest.id} is scheduled for ${new Date(newest.startAt).toISOString()}.`;
   const last = findJobToRepair(reader);
   if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
   const remedies = [
@@ -28,8 +30,8 @@ export function findJobToRepair(reader: Reader): Job | undefined {
   return needsRepair(newest) ? newest : jobToRepairAfter(reader, newest);
 }
 
-function needsRepair({ state, kind, reverting }: Job): boolean {
-  return state === 'failed' && (kind !== 'patch' || Boolean(reverting));
+function needsRepair({ state, kind, reverting, startedAt }: Job): boolean {
+  return state === 'failed' && startedAt !== null && (kind !== 'patch' || Boolean(reverting));
 }
 
 /**

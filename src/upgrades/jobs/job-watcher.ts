@@ -1,7 +1,7 @@
 // Lets requests wait until a job changes, so that clients need not poll.
 import type { Runtime } from '../../lib/runtime.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { type Job, newestJob } from './job-table.ts';
+import { type Job, isOpen, newestJob } from './job-table.ts';
 
 export class JobWatcher {
   readonly #store: ReadableStore;
@@ -17,7 +17,8 @@ export class JobWatcher {
   async waitForChange(job: Job, messageCount: number, waitMs: number): Promise<void> {
     const hasChanged = () => {
       const newest = this.#store.read(newestJob);
-      return newest?.id !== job.id || newest.state !== 'in_progress' || newest.messageCount > messageCount;
+      const isSame = newest?.id === job.id && newest.state === job.state;
+      return !isSame || !isOpen(newest) || newest.messageCount > messageCount;
     };
     if (this.#isStopped || hasChanged()) return;
     const wait = new AbortController();

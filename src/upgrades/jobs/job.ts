@@ -3,6 +3,12 @@
 //
 //   State        What happens                        Next                       Rule             Messages
 //   (none)       a request is accepted               in_progress                startJob         2010, 2072
+//                a request with a start time is      scheduled                  scheduleJob      2908
+//   scheduled    another start time is set           the same, `startAt`        moveStart        2909
+//                its time has come                   in_progress                startScheduled   2010, 2072
+//                the preflight fails, or the start   failed                     failScheduled    2901
+//                is missed
+//                an administrator cancels            cancelled                  requestCancel    2903
 //   in_progress  a step with a start message begins  the same                   beginStep        its first
 //                a step is done                      the same, `next` + 1       advanceJob       its others
 //                the last step of a hop is done      the same, `hops.done` + 1  finishHop        its others
@@ -22,7 +28,8 @@
 //
 // A job that reverts is `in_progress` and has `reverting`. `success` and `cancelled` are final. `next` is the first
 // step of the plan that is not done. It goes up as steps are done, and down while a patch reverts its workloads,
-// newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts.
+// newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts, of
+// scheduled jobs in job-schedule.ts.
 //
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot
 // stay on by mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is
@@ -40,7 +47,15 @@ import { startHops, startOfHop } from './job-hops.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
 import { endStep, timelineAfterStep } from './job-steps.ts';
-import { type Job, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
+import { cancelScheduled } from './job-schedule.ts';
+import {
+  type Job,
+  type ScheduledRequest,
+  type StoredPlan,
+  isOpen,
+  jobBefore,
+  newestJob,
+} from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
 import { beginReverting, restartStep, startProgress } from './progress.ts';
@@ -54,13 +69,38 @@ export type OnJobChange = (transaction: Transaction, job: Job, at: number) => vo
 
 export type NewJob = Pick<
   Job,
-  'id' | 'operation' | 'kind' | 'targetId' | 'installs' | 'from' | 'to' | 'startedBy' | 'runner' | 'uploads'
+  | 'id'
+  | 'operation'
+  | 'kind'
+  | 'targetId'
+  | 'installs'
+  | 'from'
+  | 'to'
+  | 'startedBy'
+  | 'runner'
+  | 'uploads'
+  | 'ignoresWindows'
 > & {
   readonly plan: Plan;
   readonly after: Deployment;
 };
 
 export function startJob(transaction: Transaction, newJob: NewJob, at: number): Job {
+  const job = createJob(transaction, newJob, at);
+  return record(transaction, job, [startLine(job)], at);
+}
+
+export function startLine({ operation }: Job): Line {
+  return [operation === 'upgrade' ? 2010 : 2072];
+}
+
+/** The job takes the place of the newest one. The caller records its first message. */
+export function createJob(
+  transaction: Transaction,
+  newJob: NewJob,
+  at: number,
+  request?: ScheduledRequest,
+): Job {
   const { plan, after, id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads } =
     newJob;
   const reason = reasonNotToStart(transaction, newJob);
@@ -79,7 +119,10 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     runner,
     uploads,
     state: 'in_progress',
+    startAt: null,
     startedAt: at,
+    ignoresWindows: newJob.ignoresWindows,
+    hasMissedStart: false,
     endedAt: null,
     run: 1,
     runStartedAt: at,
@@ -104,8 +147,8 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     messageCount: 0,
   };
   if (last) archiveJob(transaction, last);
-  transaction.jobs.savePlan({ ...plan, jobId: id, after });
-  return record(transaction, job, [[operation === 'upgrade' ? 2010 : 2072]], at);
+  transaction.jobs.savePlan({ ...plan, jobId: id, after, ...(request && { request }) });
+  return job;
 }
 
 function archiveJob(transaction: Transaction, job: Job): void {
@@ -145,9 +188,16 @@ export function abortJob(transaction: Transaction, job: Job, name: string, at: n
 }
 
 /** A job that already reverts its workloads stops that after the current workload. */
-export function requestCancel(transaction: Transaction, job: Job, plan: Plan | undefined, by: string): Job {
+export function requestCancel(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan | undefined,
+  by: string,
+  at: number,
+): Job {
   const why = reasonNotToCancel(transaction, job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
+  if (job.state === 'scheduled') return cancelScheduled(transaction, job, by, at);
   const cancelled = job.reverting
     ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
     : { ...job, cancelledBy: by };
@@ -157,8 +207,9 @@ export function requestCancel(transaction: Transaction, job: Job, plan: Plan | u
 
 /** Only a release needs its plan here. Without one, the job has ended meanwhile. */
 export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefined): string | undefined {
-  if (job.state !== 'in_progress') return `it is ${job.state}`;
+  if (!isOpen(job)) return `it is ${job.state}`;
   if (reader.read(newestJob)?.id !== job.id) return 'it has ended';
+  if (job.state === 'scheduled') return undefined;
   if (job.kind === 'rollback') return 'it is a rollback';
   if (job.kind === 'patch') return undefined;
   if (!plan) return 'it has ended';
@@ -196,6 +247,7 @@ export function resumeJob(
 
 export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
   if (job.state !== 'failed') return `it is ${job.state}`;
+  if (job.startedAt === null) return 'it failed before its first step';
   return reader.read(newestJob)?.id === job.id ? undefined : 'it is not the newest';
 }
 

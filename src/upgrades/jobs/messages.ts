@@ -20,6 +20,8 @@ export type Facts = {
   readonly databases: string;
   /** The name of the Job that performs the step. */
   readonly stepJob: string;
+  /** As ISO 8601 in UTC. */
+  readonly startAt: string;
 };
 
 const progress = ({ operation, done, total, elapsedMs }: Facts) =>
@@ -91,6 +93,8 @@ const texts = {
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
   2906: ({ name, stepJob }) => `The hook ${name} started (Job ${stepJob}).`,
   2907: ({ name }) => `The hook ${name} completed.`,
+  2908: ({ startAt }) => `The job is scheduled for ${startAt}.`,
+  2909: ({ startAt }) => `The start was moved to ${startAt}.`,
 } satisfies Record<number, (facts: Facts) => string>;
 
 export type Code = keyof typeof texts;

@@ -1,5 +1,6 @@
 // Computes the numbers about upgrade jobs for the metrics, from the store only, so that all processes show the same.
 import type { Reader } from '../../store/state.ts';
+import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { type Job, newestJob, runTotals } from './job-table.ts';
 
 const noJob = { running: false, stepsDone: 0, stepsTotal: 0, stepAgeSeconds: 0 };
@@ -13,6 +14,8 @@ export function upgradeStats(reader: Reader, at: number) {
       Object.entries(states).map(([state, count]) => ({ operation, state, count })),
     ),
     lastSuccessSeconds: (lastSuccessAt ?? 0) / 1000,
+    scheduledSeconds: job?.state === 'scheduled' ? (job.startAt ?? 0) / 1000 : 0,
+    isWindowOpen: windowsAt(reader.read(maintenanceWindows), at).open,
   };
 }
 

@@ -1,5 +1,5 @@
 // The list of all jobs, newest first.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/json.ts';
 import {
   type Row,
   pageRange,
@@ -13,7 +13,7 @@ import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import type { Job } from '../jobs/job-table.ts';
+import { type Job, isOpen } from '../jobs/job-table.ts';
 import { jobTitle, stateView } from './job-parts.ts';
 import { durationOf, endOf } from './jobs.ts';
 
@@ -58,12 +58,12 @@ function jobTable(label: string, jobs: readonly Job[], page: PageContext<unknown
 
 function rowOf(job: Job, page: PageContext<unknown>): Row {
   const { id, state, reason, startedAt, startedBy } = job;
-  const isRunning = state === 'in_progress';
+  const isRunning = isOpen(job);
   return [
     html`<a href="${page.here(id)}">${jobTitle(job)}</a>`,
-    html`${stateView(job)} ${!isRunning && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`,
-    renderAgo(startedAt, page.now),
-    formatDuration(durationOf(job, page.now)),
+    html`${stateView(job)} ${state === 'scheduled' && job.startAt !== null && renderTime(job.startAt)} ${!isRunning && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`,
+    startedAt === null ? '–' : renderAgo(startedAt, page.now),
+    startedAt === null ? '–' : formatDuration(durationOf(job, page.now)),
     html`<bdi>${startedBy}</bdi>`,
     renderMenu(id, jobTitle(job), [
       html`<a href="${page.here(id)}">Open</a>`,

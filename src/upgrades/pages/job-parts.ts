@@ -1,9 +1,13 @@
 // Small parts of pages about jobs: title, state, figures.
+import { actionButton } from '../../console/action.ts';
+import { renderTime } from '../../console/json.ts';
+import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Job, JobState } from '../jobs/job-table.ts';
 
 const states: Readonly<Record<JobState, { label: string; className: string }>> = {
+  scheduled: { label: 'Scheduled', className: 'busy' },
   in_progress: { label: 'In progress', className: 'busy' },
   success: { label: 'Succeeded', className: 'good' },
   failed: { label: 'Failed', className: 'bad' },
@@ -53,4 +57,32 @@ export function repairText({ to, reverting }: Job, isNewest: boolean): string {
     return `The job to ${to} has not put back all of its workloads. Resume it to put the others back.`;
   const remedy = isNewest ? 'Resume it, or upgrade to that version again.' : 'Upgrade to that version again.';
   return `The job to ${to} has failed. ${remedy}`;
+}
+
+/** A countdown, as of the last read of the page. */
+export function startView(startAt: number, now: number): Html {
+  const left = startAt - now;
+  return html`Starts ${left > 0 ? html`in <strong>${formatDuration(left)}</strong>` : 'now'}, at
+  ${renderTime(startAt)}`;
+}
+
+/** Cancel and Move. */
+export function scheduleActions(job: Job, { href, formToken }: PageContext<unknown>): Html | false {
+  if (job.state !== 'scheduled' || formToken === '') return false;
+  const next = href('system', 'jobs', job.id);
+  const cancel = actionButton({
+    label: 'Cancel',
+    action: href('system', 'jobs', job.id, 'cancel'),
+    formToken,
+    next,
+    isDestructive: true,
+  });
+  return html`${cancel} <a href="${href('system', 'jobs', job.id, 'reschedule')}">Move …</a>`;
+}
+
+/** Without a script, the time is in UTC. With one, it is in the zone of the browser, which the label then names. */
+export function startAtControl(hint: string): Html {
+  return html`<label for="startAt">Start at (<span data-zone>UTC</span>)</label>
+    <input id="startAt" name="startAt" type="datetime-local" aria-describedby="startAt-hint" />
+    <p class="hint" id="startAt-hint">${hint}</p>`;
 }

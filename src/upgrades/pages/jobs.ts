@@ -10,7 +10,7 @@ import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
-import type { Job } from '../jobs/job-table.ts';
+import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
@@ -20,7 +20,9 @@ import {
   type Figure,
   figuresView,
   jobTitle,
+  scheduleActions,
   signInHint,
+  startView,
   stateLabel,
   stateView,
   resumeLabel,
@@ -33,9 +35,9 @@ const maxMessages = 200;
 /** Failures, resumptions, cancellations, and workloads that were put back. */
 export const interventions: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
 
-/** Of all runs, with the time between them. */
+/** Of all runs, with the time between them. 0 if the job has not started. */
 export function durationOf({ startedAt, endedAt }: Job, now: number): number {
-  return Math.max(0, (endedAt ?? now) - startedAt);
+  return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
 }
 
 export type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
@@ -52,7 +54,7 @@ type JobState = {
 };
 
 async function readState({ store, runtime }: JobViewOptions, job: Job, page: PageOf): Promise<JobState> {
-  const hasPlan = job.state === 'in_progress' || job.state === 'failed';
+  const hasPlan = isOpen(job) || job.state === 'failed';
   const plan = hasPlan ? await store.jobs.plan(job.id) : undefined;
   return { job, plan, at: runtime.now(), store, page };
 }
@@ -62,20 +64,26 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
   const { plan, at } = state;
   const filter = filterOf(job, plan, page.query);
   const messages = await readMessages(options.jobService, job, filter);
-  const ended = job.endedAt !== null && html`, ended ${renderAgo(job.endedAt, at)}`;
   return liveJob(
     state,
     html`${headView(state, 'Progress')}
-      <p>
-        Started by ${job.startedBy}
-        ${ended ? renderAgo(job.startedAt, at) : html`at ${renderTime(job.startedAt)}`}${ended}.
-        ${ended && html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`}
-      </p>
+      <p>${timesView(state)}</p>
       ${phasesView(job, plan, at)}
       <div class="job-parts" id="job-parts" data-in-place>
         ${tilesView(job, { plan, selected: filter.component?.name })} ${logView(state, messages, filter)}
       </div>`,
   );
+}
+
+function timesView({ job, at, page }: JobState): Html {
+  const { startedAt, endedAt, startedBy } = job;
+  const start = startedAt === null ? html`Requested by ${startedBy}` : html`Started by ${startedBy}`;
+  const began =
+    startedAt !== null &&
+    (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
+  if (endedAt === null) return html`${start}${began}.`;
+  return html`${start}${began}, ended ${renderAgo(endedAt, at)}.
+    <a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`;
 }
 
 /** A job that needs attention, on a page about something else. */
@@ -89,7 +97,7 @@ export async function jobSummary(options: JobViewOptions, job: Job, page: PageOf
 function liveJob({ job, page }: JobState, content: Html): Html {
   const isRunning = job.state === 'in_progress';
   const hasSession = page.formToken !== '';
-  const seconds = isRunning ? 1 : 0;
+  const seconds = isRunning ? 1 : job.state === 'scheduled' ? 10 : 0;
   return html`<section aria-labelledby="job" ${isRunning && hasSession ? html`data-running="${job.id}"` : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
     ${isRunning && followLine(page, hasSession)}
     <div id="job-state" ${hasSession && html`data-live="${seconds}"`}>${content}</div>
@@ -99,7 +107,7 @@ function liveJob({ job, page }: JobState, content: Html): Html {
 /** The script announces this to a reader who has followed the job. */
 export function endOf(job: Job): string | undefined {
   const { state, reason } = job;
-  if (state === 'in_progress') return undefined;
+  if (isOpen(job)) return undefined;
   return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
@@ -110,7 +118,7 @@ function headView(state: JobState, heading: Html | string): Html {
   const hint = text !== undefined && html`<p class="hint">${text}</p>`;
   return html`<div class="job-head">
       <h2 id="job">${heading} ${stateView(job)}</h2>
-      ${progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
+      ${job.state === 'scheduled' ? html`<p>${startView(job.startAt ?? 0, at)}</p>` : progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
     </div>
     ${isFailed && html`<div class="problems" id="failure"><p class="problem">${job.reason}</p>${hint}</div>`}
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${!isFailed && hint}`;
@@ -119,7 +127,7 @@ function headView(state: JobState, heading: Html | string): Html {
 function progressView(job: Job, at: number): Html {
   const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const isRunning = job.state === 'in_progress';
-  const isResumed = job.runStartedAt !== job.startedAt;
+  const isResumed = job.startedAt !== null && job.runStartedAt !== job.startedAt;
   const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs) };
   const run: Figure = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
   const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
@@ -174,6 +182,8 @@ function actionsOf({ store, job, plan, page }: JobState): {
       text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.`,
     };
   }
+  const schedule = scheduleActions(job, page);
+  if (schedule) return { button: schedule };
   if (job.state !== 'in_progress') return {};
   if (job.cancelledBy !== null && !job.reverting)
     return { text: `${job.cancelledBy} has asked to cancel it. It ends after the current step.` };

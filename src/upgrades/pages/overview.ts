@@ -7,7 +7,7 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { isJobRunning, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
+import { isJobRunning, isOpen, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import { countMovesOfRollbacks } from '../planning/workloads.ts';
@@ -36,7 +36,7 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
     if (isWizard(store, page.query))
       return html`${notice} ${await upgradeWizard(options, chosenVersion(page.query), !page.isReadOnly, page)}`;
     const job = store.read(newestJob);
-    const needsAttention = job?.state === 'in_progress' || job?.state === 'failed';
+    const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
     return html`${notice} ${needsAttention && (await jobSummary(options, job, page))}
     ${repairNotice(store)} ${await installedView(options, page)}
     ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}`;

@@ -38,14 +38,15 @@ function factsOf(job: Job, now: number): [string, Html | string][] {
   const { startedBy, startedAt, endedAt, runStartedAt, reason, from, to, workloads, workloadsDone } = job;
   const facts: [string, Html | string][] = [
     ['Started by', startedBy],
-    ['Started', renderTime(startedAt)],
+    ['Started', startedAt === null ? 'never' : renderTime(startedAt)],
     ['Ended', endedAt === null ? 'still running' : renderTime(endedAt)],
     ['Duration', formatDuration(durationOf(job, now))],
     ['Version before', from],
     ['Version after', job.state === 'success' ? to : `${from} (target ${to})`],
     ['Deployments', `${workloadsDone} of ${workloads}`],
   ];
-  if (runStartedAt !== startedAt) facts.push(['Last resumed', renderTime(runStartedAt)]);
+  if (startedAt !== null && runStartedAt !== startedAt)
+    facts.push(['Last resumed', renderTime(runStartedAt)]);
   facts.push(['Steps', `${job.progress.done} of ${job.progress.total}`]);
   if (reason !== null) facts.push(['Reason', reason]);
   return facts;

@@ -20,7 +20,8 @@ import { planUpgrade } from '../planning/upgrade-request.ts';
 import { deployment, findVersion, currentManifest } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { figuresView, signInHint } from './job-parts.ts';
+import { reasonClosed } from '../schedule/windows.ts';
+import { figuresView, signInHint, startAtControl } from './job-parts.ts';
 import {
   type EnteredSetting,
   composeSettings,
@@ -217,7 +218,7 @@ function planView(
     ])}
     ${plan.hops && hopsView(plan.hops)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
-    ${startForm(version, prepared, entered, { mayStart, hasRelease, page })}
+    ${startForm(version, prepared, entered, { store, mayStart, hasRelease, page })}
     <details>
       <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
       ${imageTable(prepared)}
@@ -300,7 +301,12 @@ function startForm(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { mayStart, hasRelease, page }: { mayStart: boolean; hasRelease: boolean; page: PageContext<unknown> },
+  {
+    store,
+    mayStart,
+    hasRelease,
+    page,
+  }: Pick<PlanOptions, 'store' | 'mayStart' | 'page'> & { hasRelease: boolean },
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return signInHint(page, 'start the upgrade');
@@ -313,16 +319,33 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
+  const closed = reasonClosed(store, page.now, 'the upgrade');
   return html`<form method="post" action="${page.here('upgrade')}">
     ${hiddenInputs(fields)} ${hasRelease && confirmField(prepared.to ?? formatVersion(version))}
+    ${closed !== undefined && ignoreWindowsBox(closed)}
+    <details class="later">
+      <summary>Start at …</summary>
+      ${startAtControl('The upgrade is checked again then, and starts only if its plan is the same.')}
+      <button>Schedule the upgrade</button>
+    </details>
     <p><button>Start the upgrade</button></p>
   </form>`;
 }
 
-/** Without a name, the browser requires the text but does not send it. */
+function ignoreWindowsBox(closed: string): Html {
+  return html`<div class="boxes">
+    <p class="notice">${closed}</p>
+    <div>
+      <input type="checkbox" id="ignoreWindows" name="ignoreWindows" value="true" />
+      <label for="ignoreWindows">Ignore the maintenance windows</label>
+    </div>
+  </div>`;
+}
+
+/** The browser requires the text. The server ignores it. */
 function confirmField(to: string): Html {
   return html`<div class="field">
     <label for="confirm">Type ${to} to confirm: there is no way back</label>
-    <input id="confirm" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
+    <input id="confirm" name="confirmVersion" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
   </div>`;
 }

@@ -21,7 +21,7 @@ import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
 
-export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
+export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'ignoresWindows'> & {
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
   readonly notices: readonly string[];

@@ -55,7 +55,8 @@ const messagesOutro = `
   the step \`Put back the workloads\` and the workloads that are left.
 - The texts of a step that has no step template begin with \`Skipped (no step template): \`; 2153 says \`skipped\` for each database instead, and on Kubernetes for \`*\`.
 - 2906 and 2907 appear only if there is a step template for the hook.
-- Codes 2072 and 2901 to 2907 are codes of Steward itself. All others belong to the interface that Steward implements.
+- 2908 and 2909 appear only in scheduled jobs.
+- Codes 2072 and 2901 to 2909 are codes of Steward itself. All others belong to the interface that Steward implements.
 
 What a job does, and in which order the messages appear, is in [the protocol](../protocol.md#upgrade-jobs).
 `;
@@ -134,6 +135,7 @@ const placeholders: Facts = {
   isPatched: true,
   databases: '{"catalog":{"status":"success"}}',
   stepJob: '<Job>',
+  startAt: '<ISO time>',
 };
 
 const numbers: Readonly<Record<string, string>> = {

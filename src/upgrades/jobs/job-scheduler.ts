@@ -1,0 +1,169 @@
+// Starts a scheduled job when its time has come. Every process tries; the transaction lets one of them start it.
+//
+// A process that was down at that time starts the job later, within the time of grace and while a maintenance window
+// is open. After that, the job ends as failed: it has missed its start.
+import { EarliestTimer, retryWhileUnavailable } from '../../lib/async.ts';
+import { formatProblem, isUnavailable } from '../../lib/errors.ts';
+import type { Tasks } from '../../lib/tasks.ts';
+import { truncate } from '../../lib/text.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Transaction } from '../../store/transaction.ts';
+import { digestPlan } from '../planning/plan-digest.ts';
+import { type PreparedJob, prepareRollback } from '../planning/preflight.ts';
+import { prepare, previewUpgrade } from '../planning/upgrade-request.ts';
+import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
+import type { JobRunner } from './job-runner.ts';
+import { failScheduled, startScheduled } from './job-schedule.ts';
+import { type Job, newestJob } from './job-table.ts';
+import type { RunContext } from './running-job.ts';
+
+type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
+  readonly tasks: Tasks;
+  readonly jobRunner: JobRunner;
+  readonly graceMs: number;
+};
+
+/** The clock may be set, so the scheduler looks at it at least this often. */
+const maxWaitMs = 60_000;
+
+/** A timer may be late by this much on a busy machine. */
+const punctualMs = 1000;
+
+type ScheduledJob = Job & { readonly startAt: number };
+
+/** Prepares the job again in the present state. `digest` is the one of the plan that was accepted. */
+type Preflight = { readonly digest: string; readonly prepareIn: (reader: Reader) => PreparedJob };
+
+type Rule = (transaction: Transaction, job: Job, at: number) => Job;
+
+/** The job keeps the text. */
+const maxCause = 4000;
+
+export class JobScheduler {
+  readonly #options: SchedulerOptions;
+  readonly #timer: EarliestTimer;
+  #isStarting = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#timer = new EarliestTimer(options.runtime, () => this.#look());
+  }
+
+  start(): void {
+    const { store, tasks } = this.#options;
+    tasks.start('schedule', async (stopping) => {
+      const stopListening = store.onUpdate(() => this.#look());
+      this.#look();
+      await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+      stopListening();
+      this.#timer.cancel();
+    });
+  }
+
+  #look(): void {
+    const job = this.#findScheduled();
+    if (!job || this.#isStarting) return;
+    const { runtime, tasks } = this.#options;
+    const at = runtime.now();
+    const dueAt = this.#dueAt(job, at);
+    if (dueAt > at) return this.#timer.fireAt(Math.min(dueAt, at + maxWaitMs));
+    this.#isStarting = true;
+    return tasks.start('scheduled start', async (signal) => {
+      try {
+        await retryWhileUnavailable(() => this.#startDue(signal), runtime, signal);
+      } finally {
+        this.#isStarting = false;
+      }
+      this.#look();
+    });
+  }
+
+  #findScheduled(): ScheduledJob | undefined {
+    const job = this.#options.store.read(newestJob);
+    return job?.state === 'scheduled' && job.startAt !== null ? { ...job, startAt: job.startAt } : undefined;
+  }
+
+  /** When to start the job, or to give it up. */
+  #dueAt(job: ScheduledJob, at: number): number {
+    const { startAt, ignoresWindows } = job;
+    if (at < startAt || this.#hasMissed(job, at) || ignoresWindows) return startAt;
+    const windows = windowsAt(this.#options.store.read(maintenanceWindows), at);
+    const end = startAt + this.#options.graceMs + punctualMs + 1;
+    return windows.open ? startAt : Math.min(windows.opensAt ?? end, end);
+  }
+
+  #hasMissed({ startAt }: ScheduledJob, at: number): boolean {
+    return at > startAt + this.#options.graceMs + punctualMs;
+  }
+
+  async #startDue(signal: AbortSignal): Promise<void> {
+    const job = this.#findScheduled();
+    const at = this.#options.runtime.now();
+    if (!job || signal.aborted || this.#dueAt(job, at) > at) return;
+    if (this.#hasMissed(job, at)) {
+      const cause = `it missed its start at ${new Date(job.startAt).toISOString()}.`;
+      await this.#update(job, failure(cause, true));
+      return;
+    }
+    try {
+      const preflight = await this.#readPreflight(job);
+      // Without one, another process has started or ended the job meanwhile.
+      if (preflight) await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, preflight));
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      await this.#update(job, failure('an unexpected error occurred; see the log.'));
+      throw error;
+    }
+  }
+
+  async #readPreflight({ id, operation }: Job): Promise<Preflight | undefined> {
+    const { store, executor } = this.#options;
+    const request = (await store.jobs.plan(id))?.request;
+    if (!request) return undefined;
+    const { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile } = request;
+    if (operation === 'rollback') {
+      const inventory = await executor.inventory();
+      return { digest, prepareIn: (reader) => prepareRollback(reader, versionManifest, inventory) };
+    }
+    const license = licenseFile && {
+      filename: licenseFile.filename,
+      bytes: Buffer.from(licenseFile.base64, 'base64'),
+    };
+    const values = { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: license };
+    const { inputs } = await previewUpgrade(store, executor, values);
+    return { digest, prepareIn: (reader) => prepare(reader, values, inputs) };
+  }
+
+  /** Returns the job only if it has started. */
+  async #startIfUnchanged(seen: Job, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
+    const job = await this.#update(seen, (transaction, current, at) => {
+      const prepared = prepareIn(transaction);
+      const problems = prepared.problems.map(formatProblem);
+      if (problems.length > 0)
+        return failure(`the preflight failed. ${problems.join(' ')}`)(transaction, current, at);
+      if (digestPlan(prepared) !== digest)
+        return failure('the plan has changed since the job was accepted.')(transaction, current, at);
+      return startScheduled(transaction, current, this.#options.store.self, at);
+    });
+    return job?.state === 'in_progress' ? job : undefined;
+  }
+
+  /** Does nothing if the job has changed since `seen` was read: another process has started, moved or ended it. */
+  #update(seen: Job, rule: Rule): Promise<Job | undefined> {
+    const { store, runtime, notify } = this.#options;
+    const at = runtime.now();
+    return store.update((transaction) => {
+      const job = transaction.read(newestJob);
+      if (job?.id !== seen.id || job.state !== 'scheduled' || job.revision !== seen.revision)
+        return undefined;
+      const changed = rule(transaction, { ...job, revision: job.revision + 1 }, at);
+      notify(transaction, changed, at);
+      return changed;
+    });
+  }
+}
+
+function failure(cause: string, hasMissedStart = false): Rule {
+  return (transaction, job, at) =>
+    failScheduled(transaction, job, { cause: truncate(cause, maxCause), hasMissedStart }, at);
+}

@@ -3,7 +3,7 @@ import { needsToken } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
-import { type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
+import { type Parts, type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
 import type { Operation } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
@@ -110,6 +110,7 @@ const maxSuggestions = 200;
 
 function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
+  if (field.parts) return partsView(name, field.parts, view.entered);
   const { entered, problems, suggestions, unchanged } = view;
   const { description, control, allowed, fallback, schema, isRequired } = field;
   const defaultText = choicesOf(field) || fallback === undefined ? '' : String(fallback);
@@ -162,6 +163,12 @@ function boxesView(
     }
     ${isWrong && problemView(name, problems)}
   </fieldset> `;
+}
+
+/** The parts show their own problems. */
+export function partsView(name: string, { render }: Parts, entered: string): Html {
+  return html`<input type="hidden" name="${boxName(name)}" value="" />
+    ${render(entered)} `;
 }
 
 function problemView(name: string, problems: readonly string[]): Html {

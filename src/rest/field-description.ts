@@ -51,6 +51,7 @@ const formKeys: Record<keyof FieldMeta, true> = {
   allowed: true,
   choiceLabels: true,
   picks: true,
+  parts: true,
   isClosedList: true,
   isAdvanced: true,
   blankValue: true,

@@ -1,7 +1,8 @@
 // Form fields are zod schemas. They read the text of a field; their metadata says how forms and documents show it.
 import * as z from 'zod';
 import { type Problem, problemsOf } from '../lib/errors.ts';
-import type { Form, Raw, RequestedFields } from './form.ts';
+import type { Html } from '../lib/html.ts';
+import { type Form, type Raw, type RequestedFields, textIn } from './form.ts';
 
 export type Field<T = unknown> = z.ZodType<T>;
 
@@ -26,6 +27,8 @@ export type FieldMeta = {
   readonly choiceLabels?: Readonly<Record<string, string>>;
   /** For a comma list: a box for each entry may stand for it. The form offers these known entries as boxes. */
   readonly picks?: readonly PickOption[];
+  /** A control of several inputs, whose names begin with `boxName`. */
+  readonly parts?: Parts;
   /** Whether the list has no other entries than `picks`. */
   readonly isClosedList?: boolean;
   /** Forms fold these fields, because few callers need them. */
@@ -40,6 +43,13 @@ declare module 'zod' {
   // oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- merges with zod's own
   interface GlobalMeta extends FieldMeta {}
 }
+
+export type Parts = {
+  /** The inputs for a text of the field. */
+  readonly render: (text: string) => Html;
+  /** The text of the field, from the values of the inputs by their names after `boxName`. */
+  readonly join: (values: Readonly<Record<string, string>>) => string;
+};
 
 export type PickOption = { readonly value: string; readonly label: string; readonly description: string };
 
@@ -111,24 +121,28 @@ export function boxName(field: string, value = ''): string {
 }
 
 function hasBoxes(field: Field | undefined): boolean {
-  return field !== undefined && metaOf(field).picks !== undefined;
+  const { picks, parts } = field ? metaOf(field) : {};
+  return picks !== undefined || parts !== undefined;
 }
 
-/**
- * Joins the chosen boxes of each list. If none is chosen, the list is empty but not blank: a change would ignore a
- * blank field.
- */
+/** Joins the boxes or parts of each field, if the form has the input with the name `boxName`. */
 export function joinBoxes(fields: Fields, form: Form): Form {
   const joined: Record<string, Raw> = { ...form };
   for (const [name, field] of Object.entries(fields)) {
     const others = form[boxName(name)];
     if (typeof others !== 'string' || !hasBoxes(field)) continue;
-    const chosen = Object.keys(form).flatMap((key) =>
-      key.startsWith(boxName(name)) ? key.slice(boxName(name).length) : [],
-    );
-    joined[name] = [...chosen, others.trim()].filter(Boolean).join(',') || ',';
+    const { parts } = metaOf(field);
+    const named = Object.keys(form)
+      .filter((key) => key.startsWith(boxName(name)))
+      .map((key): [string, string] => [key.slice(boxName(name).length), textIn(form, key) ?? '']);
+    joined[name] = parts ? parts.join(Object.fromEntries(named)) : joinPicks(named, others);
   }
   return joined;
+}
+
+/** If no box is chosen, the list is empty but not blank: a change would ignore a blank field. */
+function joinPicks(chosen: readonly [string, string][], others: string): string {
+  return [...chosen.map(([value]) => value), others.trim()].filter(Boolean).join(',') || ',';
 }
 
 /** In a change, an absent field must not overwrite the stored value. */

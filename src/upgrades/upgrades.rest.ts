@@ -27,6 +27,7 @@ import {
   rollbackTargets,
 } from './versions/deployment.ts';
 import { availableVersions } from './versions/hops.ts';
+import { windowsResource } from './windows.rest.ts';
 
 type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
@@ -35,9 +36,16 @@ type SystemOptions = Omit<UpgradesOptions, 'jobService'> & { resources: Record<s
 
 export function systemResource({ resources, ...given }: SystemOptions): Resource {
   const options = { ...given, jobService: new JobService(given.store) };
+  const upgrades = closeBeneathDuringJob(upgradesResource(options));
+  // The windows can be read during a job, unlike the other resources there.
+  const config = closeBeneathDuringJob(windowsResource(options));
   return folder(
     { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
-    { upgrades: closeBeneathDuringJob(upgradesResource(options)), jobs: jobsResource(options), ...resources },
+    {
+      upgrades: { ...upgrades, resources: { ...upgrades.resources, config } },
+      jobs: jobsResource(options),
+      ...resources,
+    },
   );
 }
 

@@ -196,6 +196,9 @@ const successes: Record<string, Prepare> = {
     await server.runtime.advance(3_600_000);
     return () => post(server, 'system/upgrades/rollback', fresh);
   },
+  'system/upgrades/config/update': simple('system/upgrades/config/update', {
+    windows: '[{"days":["sat"],"from":"22:00","to":"04:00","timeZone":"Europe/Vienna"}]',
+  }),
   'system/upgrades/importManifest': (server) => Promise.resolve(() => importManifest(server)),
   'system/upgrades/deleteImportedManifest': async (server) => {
     await importManifest(server);

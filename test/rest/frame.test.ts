@@ -31,6 +31,7 @@ describe('the navigation', () => {
       ['/admin/system/upgrades', 'Overview'],
       ['/admin/system/upgrades/available', 'Versions'],
       ['/admin/system/jobs', 'Jobs'],
+      ['/admin/system/upgrades/config', 'Windows'],
       ['/admin/security/users/add', 'Users'],
       ['/admin/uploads', 'Uploads'],
       ['/admin/system/audit', 'Audit'],
@@ -38,7 +39,7 @@ describe('the navigation', () => {
       const navigation = partOf((await show(path)).body, 'Main');
       expect(textOf(navigation), path).toBe(
         'Steward Overview Services Webhooks Endpoints Deliveries Settings ' +
-          'Upgrades Overview Versions Jobs Administration Users Audit Uploads Mode',
+          'Upgrades Overview Versions Jobs Windows Administration Users Audit Uploads Mode',
       );
       expect(/aria-current="(?:page|true)"\s*>(\w+)/.exec(navigation)?.[1], path).toBe(current);
     }

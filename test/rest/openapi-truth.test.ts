@@ -44,7 +44,7 @@ describe('the server behaves as the document describes', () => {
         const invalidValues = [
           ...(schema.minimum === undefined ? [] : [schema.minimum - 1, (schema.maximum ?? 0) + 1]),
           ...(schema.enum || schema.type === 'boolean' ? ['nonsense'] : []),
-          ...(schema.contentSchema ? ['[]'] : []),
+          ...(schema.contentSchema ? [schema.contentSchema.type === 'array' ? '{}' : '[]'] : []),
           ...(schema.maxLength === undefined || schema.maxLength > 10_000
             ? []
             : ['x'.repeat(schema.maxLength + 1)]),

@@ -34,6 +34,12 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
       access: 'administrator',
     },
     { name: 'Jobs', group: 'Upgrades', path: ['system', 'jobs'], access: 'administrator' },
+    {
+      name: 'Windows',
+      group: 'Upgrades',
+      path: ['system', 'upgrades', 'config'],
+      access: 'administrator',
+    },
     { name: 'Users', group: 'Administration', path: ['security', 'users'], access: 'administrator' },
     { name: 'Audit', group: 'Administration', path: ['system', 'audit'], access: 'administrator' },
     { name: 'Uploads', group: 'Administration', path: ['uploads'], access: 'administrator' },

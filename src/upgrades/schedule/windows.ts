@@ -2,8 +2,10 @@
 //
 // A window begins on each of its days at `from` and ends at `to`, on the next day if `to` is not after `from`, in the
 // local time of its zone. Without windows, a job may start at any time.
+import * as z from 'zod';
+import { maxProblems } from '../../lib/errors.ts';
 import type { Cell, Reader } from '../../store/state.ts';
-import { dayMs, minuteMs, toInstant, toLocal } from './zone-time.ts';
+import { dayMs, isTimeZone, minuteMs, toInstant, toLocal } from './zone-time.ts';
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
@@ -18,7 +20,67 @@ export type MaintenanceWindow = {
   readonly timeZone: string;
 };
 
+const timeRule = 'must be a time such as 22:00.';
+const timeOfDay = z.string(timeRule).regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, timeRule);
+const daysRule = `must be an array of different days: ${weekdays.join(', ')}.`;
+const zoneRule = 'must be the name of a time zone such as Europe/Vienna.';
+
+export const windowSchema = z.strictObject(
+  {
+    days: z
+      .array(z.enum(weekdays, `must be one of ${weekdays.join(', ')}.`), daysRule)
+      .min(1, daysRule)
+      .refine((days) => new Set(days).size === days.length, daysRule),
+    from: timeOfDay,
+    to: timeOfDay,
+    timeZone: z.string(zoneRule).refine(isTimeZone, zoneRule),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? 'must have no other keys than days, from, to and timeZone.'
+        : 'must be an object with days, from, to and timeZone.',
+  },
+);
+
 export const maxWindows = 20;
+
+type WindowProblem = {
+  /** The index of the window; undefined if the problem is the list. */
+  readonly index: number | undefined;
+  /** The place in the window, such as `.from`. */
+  readonly place: string;
+  readonly message: string;
+};
+
+export function readWindows(
+  text: string,
+): { readonly windows: readonly MaintenanceWindow[] } | { readonly problems: readonly WindowProblem[] } {
+  const list = parseJson(text);
+  if (!Array.isArray(list) || list.length > maxWindows) {
+    const message = `must be a JSON array of at most ${maxWindows} windows.`;
+    return { problems: [{ index: undefined, place: '', message }] };
+  }
+  const problems: WindowProblem[] = [];
+  const windows = list.flatMap((entry, index) => {
+    const read = windowSchema.safeParse(entry);
+    for (const { path, message } of read.error?.issues ?? []) {
+      const place = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');
+      problems.push({ index, place, message });
+    }
+    return read.data ?? [];
+  });
+  return problems.length > 0 ? { problems: problems.slice(0, maxProblems) } : { windows };
+}
+
+/** Undefined if the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
 
 export const maintenanceWindows: Cell<readonly MaintenanceWindow[]> = {
   name: 'maintenanceWindows',
@@ -42,31 +104,38 @@ export type WindowState =
  */
 const horizonDays = [16, 400];
 
-/** Windows that touch or overlap are one. */
 export function windowsAt(windows: readonly MaintenanceWindow[], at: number): WindowState {
   if (windows.length === 0) return { open: true, closesAt: null };
-  let state: WindowState = { open: false, opensAt: null };
   for (const days of horizonDays) {
-    state = stateIn(openTimes(windows, at, days), at);
-    const changesAt = state.open ? state.closesAt : state.opensAt;
-    if (changesAt !== null && changesAt <= at + (days - 1) * dayMs) return state;
+    const next = openTimes(windows, at, days).find(({ end }) => end > at);
+    if (next && next.start > at) return { open: false, opensAt: next.start };
+    if (next && next.end <= at + (days - 1) * dayMs) return { open: true, closesAt: next.end };
+    if (!next) return { open: false, opensAt: null };
   }
-  return state.open ? { open: true, closesAt: null } : state;
+  return { open: true, closesAt: null };
 }
 
-type OpenTime = { readonly start: number; readonly end: number };
+export type OpenTime = { readonly start: number; readonly end: number };
 
-/** From the day before `at`, in the order of their starts. A window is empty if the clock skips all of it. */
+/** From the day before `at`, in their order. Windows that touch or overlap are one. */
 export function openTimes(windows: readonly MaintenanceWindow[], at: number, days: number): OpenTime[] {
-  return windows
-    .flatMap((window) => {
-      const today = Math.floor(toLocal(window.timeZone, at) / dayMs);
-      return Array.from({ length: days + 2 }, (_, index) => today - 1 + index)
-        .filter((day) => window.days.includes(weekdayOf(day)))
-        .map((day) => openTimeOn(window, day));
-    })
-    .filter(({ start, end }) => start < end)
-    .toSorted((one, other) => one.start - other.start);
+  const merged: { start: number; end: number }[] = [];
+  const times = windows.flatMap((window) => timesOf(window, at, days));
+  for (const { start, end } of times.sort((one, other) => one.start - other.start)) {
+    const last = merged.at(-1);
+    if (last && start <= last.end) last.end = Math.max(last.end, end);
+    else merged.push({ start, end });
+  }
+  return merged;
+}
+
+/** A window is empty on a day on which the clock skips all of it. */
+function timesOf(window: MaintenanceWindow, at: number, days: number): OpenTime[] {
+  const today = Math.floor(toLocal(window.timeZone, at) / dayMs);
+  return Array.from({ length: days + 2 }, (_, index) => today - 1 + index)
+    .filter((day) => window.days.includes(weekdayOf(day)))
+    .map((day) => openTimeOn(window, day))
+    .filter(({ start, end }) => start < end);
 }
 
 /** Day 0 was a Thursday. */
@@ -81,16 +150,6 @@ function openTimeOn({ from, to, timeZone }: MaintenanceWindow, day: number): Ope
 }
 
 const minutesOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
-
-function stateIn(times: readonly OpenTime[], at: number): WindowState {
-  let closesAt = at;
-  for (const { start, end } of times) {
-    if (end <= closesAt) continue;
-    if (start > closesAt) return closesAt > at ? { open: true, closesAt } : { open: false, opensAt: start };
-    closesAt = end;
-  }
-  return closesAt > at ? { open: true, closesAt } : { open: false, opensAt: null };
-}
 
 /** Why a job may not start at this time. `what` is what starts, such as "the upgrade". Undefined: a window is open. */
 export function reasonClosed(reader: Reader, at: number, what: string): string | undefined {

@@ -1,0 +1,188 @@
+// The page of the maintenance windows: whether one is open, the next seven days, and the form to change them.
+import { partsView } from '../../console/form.ts';
+import { renderTime } from '../../console/json.ts';
+import { capitalise } from '../../console/labels.ts';
+import { html, type Html } from '../../lib/html.ts';
+import type { Parts } from '../../rest/fields.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import {
+  type MaintenanceWindow,
+  type OpenTime,
+  maxWindows,
+  openTimes,
+  parseJson,
+  readWindows,
+  weekdays,
+  windowsAt,
+} from '../schedule/windows.ts';
+import { dayMs, toInstant, toLocal } from '../schedule/zone-time.ts';
+import { hiddenInputs } from './settings.ts';
+
+export function windowsView(windows: readonly MaintenanceWindow[], page: PageContext<unknown>): Html {
+  const { here, formToken, isReadOnly, now } = page;
+  const timeZone = windows[0]?.timeZone ?? 'UTC';
+  return html`<p>${stateView(windows, now, timeZone)}</p>
+    ${windows.length > 0 && weekView(windows, now, timeZone)}
+    <h2>Windows</h2>
+    <p>
+      Upgrades and rollbacks start only while a window is open; a running job goes on when it closes. A window that ends
+      at or before the time of its start ends on the next day.
+    </p>
+    <form method="post" action="${here('update')}">
+      ${hiddenInputs({ f: 'html', token: formToken, next: here() })}
+      ${partsView('windows', windowParts, JSON.stringify(windows))}
+      <p>
+        <button ${isReadOnly && 'disabled'}>Save the windows</button>
+        ${isReadOnly && html`<span class="hint">Not possible while the system is read-only.</span>`}
+      </p>
+    </form>`;
+}
+
+function stateView(windows: readonly MaintenanceWindow[], now: number, timeZone: string): Html {
+  if (windows.length === 0)
+    return html`<span class="state good">Open</span> There are no windows: an upgrade may start at any time.`;
+  const state = windowsAt(windows, now);
+  const changesAt = state.open ? state.closesAt : state.opensAt;
+  const when =
+    changesAt !== null && html`${formatLocal(timeZone, changesAt)} in ${timeZone} (${renderTime(changesAt)})`;
+  return state.open
+    ? html`<span class="state good">Open</span> ${when ? html`Open now until ${when}.` : 'The windows never close.'}`
+    : html`<span class="state warn">Closed</span> ${when && html`The next window opens ${when}.`}`;
+}
+
+/** `Sat 21 Nov, 22:00`. */
+function formatLocal(timeZone: string, at: number): string {
+  const local = toLocal(timeZone, at);
+  return `${formatDay(local)}, ${formatClock(local)}`;
+}
+
+function formatDay(local: number): string {
+  return new Date(local).toUTCString().slice(0, 11).replace(',', '');
+}
+
+function formatClock(local: number): string {
+  return new Date(local).toISOString().slice(11, 16);
+}
+
+const shownDays = 7;
+
+function weekView(windows: readonly MaintenanceWindow[], now: number, timeZone: string): Html {
+  const today = Math.floor(toLocal(timeZone, now) / dayMs);
+  const times = openTimes(windows, now, shownDays + 1);
+  const days = Array.from({ length: shownDays }, (_, index) => today + index);
+  return html`<figure class="chart week">
+    <figcaption>
+      <strong>The next seven days</strong> <span class="hint">Local time of ${timeZone}. The line is the present time.</span>
+    </figcaption>
+    <table>
+      ${days.map((day) => dayView(day, times, now, timeZone))}
+      <tr>
+        <td></td>
+        <td>
+          <div class="ends"><span>00:00</span> <span>06:00</span> <span>12:00</span> <span>18:00</span> <span>24:00</span></div>
+        </td>
+      </tr>
+    </table>
+  </figure>`;
+}
+
+const dayWidth = 1440;
+
+function dayView(day: number, times: readonly OpenTime[], now: number, timeZone: string): Html {
+  const from = toInstant(timeZone, day * dayMs);
+  const until = toInstant(timeZone, (day + 1) * dayMs);
+  const placeOf = (at: number) => Math.round((dayWidth * (at - from)) / (until - from));
+  const shown = times
+    .map(({ start, end }) => ({ start: Math.max(start, from), end: Math.min(end, until) }))
+    .filter(({ start, end }) => start < end);
+  const clockOf = (at: number) => (at === until ? '24:00' : formatClock(toLocal(timeZone, at)));
+  const description = shown.map(({ start, end }) => `${clockOf(start)} to ${clockOf(end)}`).join(', ');
+  return html`<tr>
+    <th scope="row">${formatDay(day * dayMs)}</th>
+    <td>
+      <svg role="img" aria-label="${description || 'Closed'}" viewBox="0 0 ${dayWidth} 10" preserveAspectRatio="none">
+        <title>${description || 'Closed'}</title>
+        <rect class="axis" width="${dayWidth}" height="10" />
+        ${shown.map(({ start, end }) => html`<rect class="delivered" x="${placeOf(start)}" width="${placeOf(end) - placeOf(start)}" height="10" />`)}
+        ${now >= from && now < until && html`<rect class="now" x="${placeOf(now)}" width="5" height="10" />`}
+      </svg>
+    </td>
+  </tr> `;
+}
+
+/** The inputs are named by the index of the window: `0.mon`, `0.from`, `0.remove`. */
+export const windowParts: Parts = { render: renderRows, join: joinRows };
+
+function joinRows(values: Readonly<Record<string, string>>): string {
+  const windows = Array.from({ length: maxWindows }, (_, index) => {
+    const value = (name: string) => values[`${index}.${name}`]?.trim() ?? '';
+    const row = {
+      days: weekdays.filter((day) => value(day) !== ''),
+      from: value('from'),
+      to: value('to'),
+      timeZone: value('timeZone'),
+    };
+    const isEmpty = row.days.length === 0 && row.from === '' && row.to === '';
+    return isEmpty || value('remove') !== '' ? [] : row;
+  });
+  return JSON.stringify(windows.flat());
+}
+
+function renderRows(text: string): Html {
+  const list = parseJson(text);
+  const rows = Array.isArray(list) ? list.slice(0, maxWindows).map(rowOf) : [];
+  const empty = { days: [], from: '', to: '', timeZone: rows.at(-1)?.timeZone ?? '' };
+  const read = readWindows(text);
+  const problems = 'problems' in read ? read.problems : [];
+  const problemsOf = (index: number) =>
+    problems
+      .filter((problem) => problem.index === index)
+      .map(({ place, message }) => `${labels[place.slice(1)] ?? 'The window'} ${message}`);
+  return html`${rows.map((row, index) => rowView(row, index, `Window ${index + 1}`, problemsOf(index)))}
+    ${rows.length < maxWindows && rowView(empty, rows.length, 'New window', [])}
+    <datalist id="zones">
+      ${['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => html`<option value="${zone}"></option>`)}
+    </datalist>`;
+}
+
+const labels: Readonly<Record<string, string>> = {
+  days: 'Days',
+  from: 'From',
+  to: 'To',
+  timeZone: 'Time zone',
+};
+
+type Row = {
+  readonly days: readonly unknown[];
+  readonly from: string;
+  readonly to: string;
+  readonly timeZone: string;
+};
+
+/** Refused input is shown again as far as it has the form of a window. */
+function rowOf(given: unknown): Row {
+  const entry = (given ?? {}) as Readonly<Record<string, unknown>>;
+  const textOf = (value: unknown) => (typeof value === 'string' ? value : '');
+  return {
+    days: Array.isArray(entry.days) ? entry.days : [],
+    from: textOf(entry.from),
+    to: textOf(entry.to),
+    timeZone: textOf(entry.timeZone),
+  };
+}
+
+function rowView(row: Row, index: number, title: string, problems: readonly string[]): Html {
+  const nameOf = (part: string) => `windows.${index}.${part}`;
+  const box = (part: string, label: string, isChecked: boolean) =>
+    html`<label><input type="checkbox" name="${nameOf(part)}" value="true" ${isChecked && 'checked'} /> ${label}</label> `;
+  const time = (part: 'from' | 'to') =>
+    html`<label>${labels[part]} <input type="time" name="${nameOf(part)}" value="${row[part]}" /></label> `;
+  return html`<fieldset class="boxes window">
+    <legend>${title}</legend>
+    <span class="days">${weekdays.map((day) => box(day, capitalise(day), row.days.includes(day)))}</span>
+    ${time('from')} ${time('to')}
+    <label>${labels.timeZone} <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" /></label>
+    ${title !== 'New window' && box('remove', 'Remove', false)}
+    ${problems.length > 0 && html`<p class="problem">${problems.join(' ')}</p>`}
+  </fieldset> `;
+}

@@ -1,0 +1,92 @@
+// REST resource `system/upgrades/config`: the maintenance windows, and whether one is open now.
+import * as z from 'zod';
+import { formatCount } from '../lib/format.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { answerObject, time, toJsonSchema } from '../rest/answer.ts';
+import { refuse, text } from '../rest/field-types.ts';
+import { type Resource, operation, resource, succeeded } from '../rest/resource.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { windowParts, windowsView } from './pages/windows.ts';
+import {
+  maintenanceWindows,
+  maxWindows,
+  readWindows,
+  weekdays,
+  windowSchema,
+  windowsAt,
+} from './schedule/windows.ts';
+
+const windowAnswer = answerObject('MaintenanceWindow', 'A time of the week at which a job may start.', {
+  days: z.array(z.enum(weekdays)).describe('The days on which the window begins.'),
+  from: z.string().describe('The local time at which it begins, such as 22:00.'),
+  to: z.string().describe('The local time at which it ends; on the next day if it is not after from.'),
+  timeZone: z.string().describe('The IANA name of the time zone.'),
+});
+
+const windowsAnswer = answerObject('MaintenanceWindows', 'The maintenance windows.', {
+  windows: z.array(windowAnswer).describe('Empty: a job may start at any time.'),
+  now: z
+    .union([
+      z.strictObject({
+        open: z.literal(true),
+        closesAt: time.nullable().describe('When the open windows close. Null: never.'),
+      }),
+      z.strictObject({
+        open: z.literal(false),
+        opensAt: time.nullable().describe('When the next window opens.'),
+      }),
+    ])
+    .describe('Whether a job may start now. Windows that touch or overlap count as one.'),
+});
+
+const windowsField = text({ to: 16_384, control: 'lines' })
+  .transform((list, context) => {
+    const read = readWindows(list);
+    if ('windows' in read) return read.windows;
+    const problems = read.problems.map(({ index, place, message }) =>
+      index === undefined ? message : `[${index}]${place}: ${message}`,
+    );
+    return refuse(context, problems);
+  })
+  .meta({
+    description:
+      `All windows: a JSON array of at most ${maxWindows} objects with days, from, to and timeZone. [] removes all windows: ` +
+      'a job may then start at any time.',
+    contentMediaType: 'application/json',
+    contentSchema: toJsonSchema(z.array(windowSchema).max(maxWindows)),
+    parts: windowParts,
+  });
+
+export function windowsResource({ store, runtime }: { store: ReadableStore; runtime: Runtime }): Resource {
+  return resource({
+    title: 'Maintenance windows',
+    description: 'When upgrades and rollbacks may start.',
+    access: 'administrator',
+    answer: windowsAnswer,
+    read: () => {
+      const windows = store.read(maintenanceWindows);
+      return { windows, now: windowsAt(windows, runtime.now()) };
+    },
+    view: (page) => windowsView(store.read(maintenanceWindows), page),
+    operations: {
+      update: operation({
+        title: 'Update maintenance windows',
+        description:
+          'Replaces all maintenance windows. They decide about starts only: a running job goes on.',
+        access: 'administrator',
+        effect: 'writes',
+        fields: { windows: windowsField },
+        present: () => ({ windows: JSON.stringify(store.read(maintenanceWindows)) }),
+        run: async ({ values: { windows }, update }) => {
+          await update((transaction) => transaction.write(maintenanceWindows, windows));
+          return succeeded(
+            windows.length === 0
+              ? 'There are no maintenance windows now.'
+              : `${formatCount(windows.length, 'maintenance window')} saved.`,
+            { name: 'Maintenance windows', path: ['system', 'upgrades', 'config'] },
+          );
+        },
+      }),
+    },
+  });
+}

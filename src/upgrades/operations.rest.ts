@@ -1,7 +1,7 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import { formatTime } from '../console/json.ts';
 import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
-import { formatCount } from '../lib/format.ts';
+import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
@@ -297,6 +297,8 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
   return operation({
     title: 'Import manifest',
     description: 'Replaces the version manifest for all versions that are not installed.',
+    warning: () =>
+      `The manifest has ${formatCount(currentManifest(store).length, 'version')} now. Those that the file lacks are removed.`,
     access: 'administrator',
     effect: 'writes',
     fields: {
@@ -307,12 +309,8 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
     run: async ({ values, update }) => {
       const { manifestFile: versions } = values;
       const at = runtime.now();
-      const { length } = await update((transaction) => importManifest(transaction, versions, at));
-      const added =
-        length === 0
-          ? 'None of them is new.'
-          : `${formatCount(length, 'version')} of them ${length === 1 ? 'is' : 'are'} new.`;
-      const text = `The manifest with ${formatCount(versions.length, 'version')} was imported. ${added}`;
+      const added = await update((transaction) => importManifest(transaction, versions, at));
+      const text = `The manifest with ${formatCount(versions.length, 'version')} was imported, ${formatNumber(added.length)} of them new.`;
       return succeeded(text, versionsPage);
     },
   });

@@ -208,6 +208,12 @@ const successes: Record<string, Prepare> = {
     const path = await startUpgrade(server);
     return () => post(server, `${path}/cancel`);
   },
+  'system/jobs/{job}/reschedule': async (server) => {
+    const startAt = String(server.runtime.now() + 3_600_000);
+    const scheduled = await post(server, 'system/upgrades/upgrade', { ...patch, startAt });
+    const { jobId } = scheduled.json<{ jobId: string }>();
+    return () => post(server, `system/jobs/${jobId}/reschedule`, { startAt: String(Number(startAt) + 1) });
+  },
   'system/jobs/{job}/resume': async (server) => {
     const path = await startUpgrade(server);
     await server.runtime.advance(3_600_000);

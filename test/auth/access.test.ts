@@ -86,6 +86,7 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin system/jobs/{job}': ['administrator'],
   'admin system/jobs/{job}/cancel': ['administrator', 'writes always'],
   'admin system/jobs/{job}/resume': ['administrator', 'writes always'],
+  'admin system/jobs/{job}/reschedule': ['administrator', 'writes'],
   'admin uploads': ['administrator'],
   'admin uploads/upload': ['administrator', 'writes'],
   'admin uploads/{itemID}': ['administrator'],

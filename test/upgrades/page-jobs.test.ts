@@ -218,7 +218,7 @@ describe('after a job', () => {
     const tiles = failed.split('aria-label="Components"')[1]?.split('<h3')[0] ?? '';
     // The failed component comes first.
     expect(tiles.split('<li class="')[1]).toMatch(
-      /^failed"[\s\S]*<strong>MAP<\/strong> <span>0 of \d<\/span>/,
+      /^failed"[\s\S]*<strong>MAP<\/strong> <span>0 of \d, failed<\/span>/,
     );
     expect(tiles).toMatch(/<li class="done">[\s\S]*<strong>ADMIN<\/strong> <span>3 of 3</);
     expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);

@@ -50,8 +50,12 @@ describe('the page before the first upgrade', () => {
     const href = /href="data:application\/json,([^"]*)" download="manifest-template.json"/.exec(
       await openVersions(),
     )?.[1];
-    const content = decodeURIComponent(href ?? '');
-    const manifestFile = { name: 'manifest.json', content };
+    const template = decodeURIComponent(href ?? '');
+    const manifestFile = { name: 'manifest.json', content: template.replace('<build>', '1300') };
+    const unedited = { manifestFile: { name: 'manifest.json', content: template } };
+    const refused = await server.postParts(`${upgrades}/importManifest`, unedited, token);
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('must be a build');
     const imported = await server.postParts(`${upgrades}/importManifest`, { manifestFile }, token);
     expect(imported.statusCode, imported.body).toBe(200);
     const versions = await openVersions();
@@ -66,24 +70,22 @@ describe('the page before the first upgrade', () => {
     const license = await upload('license.json', '{}');
     const chosen = { version: eleven, step: 'plan' };
     const checks = (page: string) =>
-      [...page.matchAll(/<span class="state \w+">(\w+)<\/span>\s*<strong>([\w ]+)<\/strong>/g)].map(
+      [...page.matchAll(/<span class="state \w+">([\w ]+)<\/span>\s*<strong>([\w ]+)<\/strong>/g)].map(
         ([, result, name]) => `${name}: ${result}`,
       );
     const ready = await open({ ...chosen, 'setting.licenseUpload': license });
     expect(checks(ready)).toEqual([
       'Version: Passed',
       'Settings: Passed',
-      'License file: Warning',
-      'Deployment: Passed',
-      'Images: Passed',
+      'License file: Not checked',
+      'Deployment and images: Not checked',
     ]);
     expect(ready).toContain('license.json. Its content is not checked: simulated.');
     const missing = await open(chosen);
     expect(checks(missing)).toEqual([
       'Version: Passed',
       'Settings: Failed',
-      'Deployment: Passed',
-      'Images: Passed',
+      'Deployment and images: Not checked',
     ]);
   });
 
@@ -236,7 +238,7 @@ describe('the page before the first upgrade', () => {
     });
     const planned = await server.post(`${upgrades}/plan`, { versionManifest, upgradeSettings, token });
     const { steps } = planned.json<{ steps: unknown[] }>();
-    expect(page).toContain(`The ${steps.length} steps`);
+    expect(page).toContain(`The ${steps.length} tasks`);
     expect(page).toContain('48, 2 of them new');
     expect(page).toMatch(
       /<code>map-server:10\.9\.1\.\d+<\/code>\s*→ <code>map-server:11\.0\.0\.2632<\/code>/,

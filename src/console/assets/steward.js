@@ -326,7 +326,7 @@ function announceEnd(section) {
   // A page that shows the failure does not show it twice.
   line.className = section.querySelector('#failure') ? 'unseen' : 'result';
   line.setAttribute('role', 'status');
-  document.querySelector('h1').before(line);
+  document.querySelector('main').prepend(line);
   // Screen readers read a change of a live region, not the text that it begins with.
   setTimeout(() => (line.textContent = text), 100);
   if (!document.hidden) return;

@@ -14,7 +14,7 @@ import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
-import { deployment, newestInstalled } from '../versions/deployment.ts';
+import { deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
 import {
   type Figure,
@@ -75,7 +75,7 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
   );
 }
 
-function timesView({ job, at, page }: JobState): Html {
+function timesView({ store, job, at, page }: JobState): Html {
   const { startedAt, endedAt, startedBy } = job;
   const start = startedAt === null ? html`Requested by ${startedBy}` : html`Started by ${startedBy}`;
   const began =
@@ -83,7 +83,15 @@ function timesView({ job, at, page }: JobState): Html {
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
   if (endedAt === null) return html`${start}${began}.`;
   return html`${start}${began}, ended ${renderAgo(endedAt, at)}.
-    <a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`;
+    <a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>
+    ${canRollBack(store, job) && html`<a href="${page.href('system', 'upgrades')}?rollback">Roll back …</a>`}`;
+}
+
+/** Whether the job has installed the newest version, and a rollback can take it back. */
+function canRollBack(store: ReadableStore, { kind, targetId, state }: Job): boolean {
+  const present = store.read(deployment);
+  const isNewest = newestInstalled(present).id === targetId;
+  return kind === 'patch' && state === 'success' && isNewest && rollbackTargets(present).length > 0;
 }
 
 /** A job that needs attention, on a page about something else. */
@@ -134,7 +142,7 @@ function progressView(job: Job, at: number): Html {
   const tenths = Math.floor(percent / 10);
   return html`${figuresView([
     { label: 'Done', value: `${percent} %` },
-    { label: 'Steps', value: `${steps.done} of ${steps.total}` },
+    { label: 'Tasks', value: `${steps.done} of ${steps.total}` },
     { label: 'Deployments', value: `${done} of ${total}` },
     { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
     ...(isResumed ? [run] : []),

@@ -168,7 +168,7 @@ export function tilesView(job: Job, { plan, selected }: PictureOptions): Html | 
           <rect width="${percent}" height="1" />
         </svg>
         <a href="${name === selected ? '?' : `?component=${encodeURIComponent(name)}`}" ${name === selected && html`aria-current="true"`}
-          ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${total}`}</span>
+          ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${total}`}${state === 'failed' && ', failed'}</span>
           <span class="unseen">${stateLabels[state]}: show its messages</span></a
         >
       </li> `;

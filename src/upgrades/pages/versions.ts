@@ -113,13 +113,13 @@ function chooseLink(version: Version, { href }: PageContext<unknown>): Html {
 function manifestActions(present: Deployment, isImported: boolean, page: PageContext<unknown>): Html {
   const upgrades = (operation: string) => page.href('system', 'upgrades', operation);
   const template = `data:application/json,${encodeURIComponent(JSON.stringify(templateFor(present), null, 2))}`;
-  return html`<a href="${page.here()}?f=pjson" download="manifest.json">Download</a>
-    <a href="${template}" download="manifest-template.json">Template</a>
+  return html`<a href="${page.here()}?f=pjson" download="manifest.json">Download the manifest</a>
+    <a href="${template}" download="manifest-template.json">Download a template</a>
     ${isImported && html`<a href="${upgrades('deleteImportedManifest')}">Use the built-in manifest</a>`}
     <a class="button" href="${upgrades('importManifest')}">Import a manifest</a>`;
 }
 
-/** A manifest with one patch of the installed version, to be edited. */
+/** A manifest with one patch of the installed version. It cannot be imported before its build is filled in. */
 function templateFor(present: Deployment): readonly Partial<Version>[] {
   const { version, build, containers } = present.release;
   const patch: Partial<Version> & { name: string } = {
@@ -127,7 +127,7 @@ function templateFor(present: Deployment): readonly Partial<Version>[] {
     name: 'Next patch',
     type: 'patch',
     version,
-    build: 'BUILD',
+    build: '<build>',
     releaseBuild: build,
     previousBuild: newestInstalled(present).build,
     isMandatoryUpdate: false,

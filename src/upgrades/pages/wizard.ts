@@ -114,6 +114,7 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
 type Check = { readonly name: string; readonly result: keyof typeof results; readonly text: string };
 
 const results = {
+  unchecked: { label: 'Not checked', className: 'busy' },
   passed: { label: 'Passed', className: 'good' },
   warning: { label: 'Warning', className: 'warn' },
   failed: { label: 'Failed', className: 'bad' },
@@ -139,7 +140,7 @@ function preflightView(
     const content = isSimulated
       ? 'Its content is not checked: simulated.'
       : 'Steward does not check its content.';
-    return [{ name: settingLabel(entry), result: 'warning', text: `${upload.itemName}. ${content}` }];
+    return [{ name: settingLabel(entry), result: 'unchecked', text: `${upload.itemName}. ${content}` }];
   });
   const checks: Check[] = [
     check('Version', ['versionManifest', undefined], `${to} can be installed on ${from}.`),
@@ -147,14 +148,18 @@ function preflightView(
       ? [check('Settings', ['upgradeSettings', 'licenseFile'], 'All required settings have a value.')]
       : []),
     ...fileChecks,
-    check(
-      'Deployment',
-      ['cluster'],
-      isSimulated
-        ? 'Simulated: no deployment is read or changed.'
-        : `${formatCount(plan.workloads, 'deployment')} can be updated.`,
-    ),
-    check('Images', ['images'], isSimulated ? 'Simulated: no registry is asked.' : 'No image is missing.'),
+    ...(isSimulated
+      ? [
+          {
+            name: 'Deployment and images',
+            result: 'unchecked',
+            text: 'Simulated: no cluster is read.',
+          } as const,
+        ]
+      : [
+          check('Deployment', ['cluster'], `${formatCount(plan.workloads, 'deployment')} can be updated.`),
+          check('Images', ['images'], 'No image is missing.'),
+        ]),
     ...notices.map((text): Check => ({ name: 'Notice', result: 'warning', text })),
   ];
   return html`<h3>Preflight</h3>
@@ -209,7 +214,7 @@ function planView(
       ${explainCancelling(hasRelease, plan)}
     </p>
     ${figuresView([
-      { label: 'Steps', value: String(plan.steps.length) },
+      { label: 'Tasks', value: String(plan.steps.length) },
       {
         label: 'Deployments',
         value: newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads),
@@ -224,7 +229,7 @@ function planView(
       ${imageTable(prepared)}
     </details>
     <details>
-      <summary>The ${plan.steps.length} steps</summary>
+      <summary>The ${plan.steps.length} tasks</summary>
       ${stepTable(prepared)}
     </details>`;
 }
@@ -293,7 +298,7 @@ function stepTable({ plan }: PreparedJob): Html {
       template === undefined ? performedBy : `${performedBy} (${template})`,
       codes.join(', '),
     ]);
-  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Performed by', 'Messages'], rows)}
+  return html`${renderTable('Tasks of the plan', ['Number', 'Task', 'Performed by', 'Messages'], rows)}
   ${rest > 0 && html`<p>… and ${rest} more; the operation plan returns all of them.</p>`}`;
 }
 

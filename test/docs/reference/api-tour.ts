@@ -214,6 +214,14 @@ async function visitUpgrades(tour: Recorder): Promise<void> {
   const second = await tour.post<{ jobId: string }>(`${upgrades}/upgrade`, patch);
   await tour.post('/admin/system/jobs/{job}/cancel', {}, { job: second.jobId });
   await tour.wait(600);
+  const startAt = tour.server.runtime.now() + 3_600_000;
+  const third = await tour.post<{ jobId: string }>(`${upgrades}/upgrade`, {
+    ...patch,
+    startAt: String(startAt),
+  });
+  const moved = { startAt: String(startAt + 3_600_000) };
+  await tour.post('/admin/system/jobs/{job}/reschedule', moved, { job: third.jobId });
+  await tour.post('/admin/system/jobs/{job}/cancel', {}, { job: third.jobId });
   const { item } = await tour.post<{ item: { itemID: string } }>('/admin/uploads/upload', {
     itemFile: { name: 'license.json', content: '{"licensed":true}' },
   });

@@ -104,7 +104,7 @@ function dayView(day: number, times: readonly OpenTime[], now: number, timeZone:
         <title>${description || 'Closed'}</title>
         <rect class="axis" width="${dayWidth}" height="10" />
         ${shown.map(({ start, end }) => html`<rect class="delivered" x="${placeOf(start)}" width="${placeOf(end) - placeOf(start)}" height="10" />`)}
-        ${now >= from && now < until && html`<rect class="now" x="${placeOf(now)}" width="5" height="10" />`}
+        ${now >= from && now < until && html`<rect class="now" x="${placeOf(now)}" width="10" height="10" />`}
       </svg>
     </td>
   </tr> `;
@@ -175,8 +175,9 @@ function rowView(row: Row, index: number, title: string, problems: readonly stri
   const nameOf = (part: string) => `windows.${index}.${part}`;
   const box = (part: string, label: string, isChecked: boolean) =>
     html`<label><input type="checkbox" name="${nameOf(part)}" value="true" ${isChecked && 'checked'} /> ${label}</label> `;
+  // The control for times of some browsers shows 10:00 PM.
   const time = (part: 'from' | 'to') =>
-    html`<label>${labels[part]} <input type="time" name="${nameOf(part)}" value="${row[part]}" /></label> `;
+    html`<label>${labels[part]} <input name="${nameOf(part)}" value="${row[part]}" maxlength="5" placeholder="22:00" /></label> `;
   return html`<fieldset class="boxes window">
     <legend>${title}</legend>
     <span class="days">${weekdays.map((day) => box(day, capitalise(day), row.days.includes(day)))}</span>

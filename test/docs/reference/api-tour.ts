@@ -209,6 +209,10 @@ async function visitUpgrades(tour: Recorder): Promise<void> {
   await tour.get(`${upgrades}/history/{job}`, ids);
   await tour.get(`${upgrades}/currentVersion`);
   await tour.get(`${upgrades}/checkRollback`);
+  const night = { days: ['sat', 'sun'], from: '22:00', to: '04:00', timeZone: 'Europe/Vienna' };
+  await tour.post(`${upgrades}/config/update`, { windows: JSON.stringify([night]) });
+  await tour.get(`${upgrades}/config`);
+  await tour.post(`${upgrades}/config/update`, { windows: '[]' });
   await tour.post(`${upgrades}/rollback`, { versionManifest: '{"id":"rel_10092021_1234"}' });
   await tour.wait(600);
   const second = await tour.post<{ jobId: string }>(`${upgrades}/upgrade`, patch);

@@ -1,0 +1,67 @@
+// A scheduled upgrade with several processes, some of which are killed around its start: it starts once, and succeeds.
+import { expect, it } from 'vitest';
+import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
+import {
+  type StewardProcess,
+  createRandom,
+  createSeededDatabase,
+  pause,
+  signInEverywhere,
+  startSteward,
+} from './steward.ts';
+
+const upgrades = '/admin/system/upgrades';
+const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
+const ended = { timeout: 60_000, interval: 100 };
+
+type Status = { status: { state: string; messages: Message[] } };
+
+const statusAt = async (steward: StewardProcess, token: string) =>
+  (await steward.get(upgrades, token)).body as unknown as Status;
+
+async function startThree() {
+  const { url } = await createSeededDatabase();
+  const start = () => startSteward(url, { UPGRADE_STEP_MS: '20' });
+  const all = await Promise.all([start(), start(), start()]);
+  return { start, all, token: await signInEverywhere(all) };
+}
+
+/** Schedules the patch `aheadMs` ahead, and returns its start. */
+async function schedule(steward: StewardProcess, token: string, aheadMs: number): Promise<number> {
+  const startAt = Date.now() + aheadMs;
+  const { status } = await steward.post(`${upgrades}/upgrade`, { ...patch, startAt: String(startAt) }, token);
+  expect(status).toBe(200);
+  return startAt;
+}
+
+function expectOneStart({ status: { messages } }: Status): void {
+  expectOneRun(messages, [2908, ...codesOfPatch(4)]);
+}
+
+it.each([0, 2])(
+  'starts once with three processes, %i of which are killed around its time',
+  { timeout: 120_000 },
+  async (kills) => {
+    const random = createRandom();
+    const { all, token } = await startThree();
+    const [survivor] = all;
+    const startAt = await schedule(survivor, token, 1500);
+    for (const victim of all.slice(1, 1 + kills)) {
+      await pause(Math.max(0, startAt - Date.now() - 50 + 150 * random()));
+      await victim.kill();
+    }
+    await expect.poll(async () => (await statusAt(survivor, token)).status.state, ended).toBe('success');
+    expectOneStart(await statusAt(survivor, token));
+  },
+);
+
+it('starts once when all processes were down at its time', { timeout: 120_000 }, async () => {
+  const { start, all, token } = await startThree();
+  const startAt = await schedule(all[0], token, 1000);
+  await Promise.all(all.map((steward) => steward.kill()));
+  await pause(Math.max(0, startAt + 500 - Date.now()));
+  const back = await Promise.all([start(), start()]);
+  for (const steward of back)
+    await expect.poll(async () => (await statusAt(steward, token)).status.state, ended).toBe('success');
+  expectOneStart(await statusAt(back[0], token));
+});

@@ -143,6 +143,8 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
     const steward = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '0' });
     const ids = await createSampleData(steward);
+    const windows = '[{"days":["sat","sun"],"from":"22:00","to":"04:00","timeZone":"Europe/Vienna"}]';
+    await steward.act('system/upgrades/config/update', { windows });
     const upgradePage = `/admin/system/upgrades?version=${release}`;
     const more = [
       '/services',

@@ -108,6 +108,9 @@ type FieldView = {
 
 const maxSuggestions = 200;
 
+/** With a script, a time is entered in the zone of the browser, which the label then names. */
+export const zoneView = html` (<span data-zone>UTC</span>)`;
+
 function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
   if (field.parts) return partsView(name, field.parts, view.entered);
@@ -126,7 +129,7 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
     <label for="${name}"
-      >${labelOf(name, field)}${isRequired && html` <span class="required">required</span>`}</label
+      >${labelOf(name, field)}${control === 'time' && zoneView}${isRequired && html` <span class="required">required</span>`}</label
     >
     ${controlView(field, marks, entered, unchanged)}
     ${

@@ -186,6 +186,7 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
     access: 'administrator',
     effect: 'writes',
     fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
+    present: ({ startAt }) => ({ startAt: String(startAt ?? '') }),
     answer: statusAnswer,
     run: async ({ subject, values: { startAt, ignoreWindows }, update }) => {
       const at = runtime.now();

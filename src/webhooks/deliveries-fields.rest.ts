@@ -53,12 +53,12 @@ const commonFields = {
     .optional()
     .describe(`The HTTP status of the last attempt or its class, such as 5xx; ${noStatus}: no response.`),
   from: moment().optional().meta({
-    label: 'Created from (UTC)',
+    label: 'Created from',
     description:
       'The first moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
   }),
   to: moment().optional().meta({
-    label: 'Created until (UTC)',
+    label: 'Created until',
     description:
       'The last moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
   }),

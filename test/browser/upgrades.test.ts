@@ -21,6 +21,7 @@ async function startWithClock(env: Record<string, string> = {}) {
   const steward = await startSteward({ UPGRADE_STEP_MS: '1000', ...env }, runtime);
   return {
     ...steward,
+    runtime,
     runSteps: (count: number) => runtime.advance(count * 1000),
     /** Longer than any job takes. */
     runToEnd: () => runtime.advance(600_000),
@@ -251,5 +252,38 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     };
     await expect.poll(reload, endsWithin).toBe('Succeeded');
     await expectInstalled(page, '11.0.0.2670');
+  });
+});
+
+describe.skipIf(!hasChromium)('a scheduled upgrade', patience, () => {
+  const open = useBrowser();
+
+  it('starts at the time that was entered in the zone of the reader, and can be moved and cancelled', async () => {
+    const { address, token, read, runtime } = await startWithClock();
+    const page = await open(address, { token, timezoneId: 'America/New_York' });
+    await page.goto(`${upgrades}?version=pat_17022022_1250`);
+    const local = (aheadMs: number) => {
+      const wanted = new Date(runtime.now() + aheadMs);
+      const text = wanted.toLocaleString('sv-SE', { timeZone: 'America/New_York' }).slice(0, 16);
+      return { text: text.replace(' ', 'T'), at: Math.floor(wanted.getTime() / 60_000) * 60_000 };
+    };
+    const first = local(2 * 3_600_000);
+    await page.getByText('Start at …').click();
+    await page.getByLabel('Start at (America/New_York)').fill(first.text);
+    await page.getByRole('button', { name: 'Schedule the upgrade' }).click();
+    await expectState(page, 'Scheduled');
+    expect(await read('system/upgrades')).toMatchObject({ startAt: first.at });
+    await page.getByRole('link', { name: 'Move …' }).click();
+    const control = page.getByLabel('Start at (America/New_York)');
+    expect(await control.inputValue()).toBe(first.text);
+    const second = local(3_600_000);
+    await control.fill(second.text);
+    await page.getByRole('button', { name: 'Reschedule job' }).click();
+    await page.getByText('The start was moved to').first().waitFor();
+    expect(await read('system/upgrades')).toMatchObject({ startAt: second.at });
+    await page.goto(upgrades);
+    await page.getByText('Starts in').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await expectState(page, 'Cancelled');
   });
 });

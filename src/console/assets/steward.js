@@ -82,6 +82,9 @@ document.addEventListener('keydown', ({ key, target }) => {
 /** The reader enters a time of his zone, which the label names. The form sends milliseconds. */
 function enterLocalTime(zone) {
   const input = zone.closest('label').control;
+  const at = new Date(`${input.value}Z`);
+  if (input.value !== '')
+    input.value = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
   input.form.addEventListener('formdata', ({ formData }) => {
     if (input.value !== '') formData.set(input.name, new Date(input.value).getTime());

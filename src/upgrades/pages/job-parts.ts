@@ -79,10 +79,3 @@ export function scheduleActions(job: Job, { href, formToken }: PageContext<unkno
   });
   return html`${cancel} <a href="${href('system', 'jobs', job.id, 'reschedule')}">Move …</a>`;
 }
-
-/** Without a script, the time is in UTC. With one, it is in the zone of the browser, which the label then names. */
-export function startAtControl(hint: string): Html {
-  return html`<label for="startAt">Start at (<span data-zone>UTC</span>)</label>
-    <input id="startAt" name="startAt" type="datetime-local" aria-describedby="startAt-hint" />
-    <p class="hint" id="startAt-hint">${hint}</p>`;
-}

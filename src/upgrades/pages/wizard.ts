@@ -1,6 +1,7 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
 // so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
-import { renderProblems } from '../../console/form.ts';
+import { renderProblems, zoneView } from '../../console/form.ts';
+import { renderTime } from '../../console/json.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import { groupBy } from '../../lib/collections.ts';
 import { formatProblem } from '../../lib/errors.ts';
@@ -20,8 +21,8 @@ import { planUpgrade } from '../planning/upgrade-request.ts';
 import { deployment, findVersion, currentManifest } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { reasonClosed } from '../schedule/windows.ts';
-import { figuresView, signInHint, startAtControl } from './job-parts.ts';
+import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
+import { figuresView, signInHint } from './job-parts.ts';
 import {
   type EnteredSetting,
   composeSettings,
@@ -324,27 +325,39 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
-  const closed = reasonClosed(store, page.now, 'the upgrade');
   return html`<form method="post" action="${page.here('upgrade')}">
     ${hiddenInputs(fields)} ${hasRelease && confirmField(prepared.to ?? formatVersion(version))}
-    ${closed !== undefined && ignoreWindowsBox(closed)}
+    ${windowsView(store, page)}
     <details class="later">
       <summary>Start at …</summary>
-      ${startAtControl('The upgrade is checked again then, and starts only if its plan is the same.')}
+      <div class="field">
+        <label for="startAt">Start at${zoneView}</label>
+        <input id="startAt" name="startAt" type="datetime-local" aria-describedby="startAt-hint" />
+        <p class="hint" id="startAt-hint">
+          The upgrade is checked again then, and starts only if its plan is the same.
+        </p>
+      </div>
       <button>Schedule the upgrade</button>
     </details>
     <p><button>Start the upgrade</button></p>
   </form>`;
 }
 
-function ignoreWindowsBox(closed: string): Html {
-  return html`<div class="boxes">
-    <p class="notice">${closed}</p>
+/** Only if there are windows: a start at another time may be outside of them too. */
+function windowsView(store: ReadableStore, { href, now }: PageContext<unknown>): Html | false {
+  const windows = store.read(maintenanceWindows);
+  if (windows.length === 0) return false;
+  const state = windowsAt(windows, now);
+  const opens =
+    !state.open && state.opensAt !== null && html` The next one opens at ${renderTime(state.opensAt)}.`;
+  return html`<fieldset class="field boxes">
+    <legend><a href="${href('system', 'upgrades', 'config')}">Maintenance windows</a></legend>
+    <p>${state.open ? 'A window is open now.' : html`No window is open now.${opens}`}</p>
     <div>
       <input type="checkbox" id="ignoreWindows" name="ignoreWindows" value="true" />
-      <label for="ignoreWindows">Ignore the maintenance windows</label>
+      <label for="ignoreWindows">Start outside of the windows too</label>
     </div>
-  </div>`;
+  </fieldset>`;
 }
 
 /** The browser requires the text. The server ignores it. */

@@ -1,6 +1,8 @@
 // Tests of the server's own events: of services, upgrades and webhooks.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { jobEvent } from '../../src/webhooks/own-events.ts';
 import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { job } from '../store/definitions.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {
@@ -65,6 +67,39 @@ describe('the server’s own events', () => {
     await hooks.post(`/admin/system/jobs/${jobId}/resume`, {}, hooks.administrator);
     await finish();
     expect(received()).toEqual([started, failed, { type: 'UpgradeSucceeded', service: null, data }]);
+  });
+
+  it('report that an upgrade is scheduled, moved and started', async () => {
+    await hooks.register();
+    const startAt = hooks.runtime.now() + 60_000;
+    const fields = { versionManifest: '{"id":"pat_17022022_1250"}', startAt: String(startAt) };
+    const accepted = await hooks.post('/admin/system/upgrades/upgrade', fields, hooks.administrator);
+    const { jobId } = accepted.json<{ jobId: string }>();
+    const moved = { startAt: String(startAt + 1) };
+    await hooks.post(`/admin/system/jobs/${jobId}/reschedule`, moved, hooks.administrator);
+    await finish();
+    const data = { jobId, operation: 'upgrade', from: '10.9.1.1234', to: '10.9.1.1250' };
+    expect(received()).toEqual([
+      { type: 'UpgradeScheduled', service: null, data: { ...data, startAt } },
+      { type: 'UpgradeScheduled', service: null, data: { ...data, startAt: startAt + 1 } },
+    ]);
+    await hooks.runtime.advance(60_001);
+    await finish();
+    expect(received()[2]).toEqual({ type: 'UpgradeStarted', service: null, data });
+  });
+
+  it('report a missed start instead of a failure', () => {
+    const missed = job(1, {
+      state: 'failed',
+      startAt: 5,
+      startedAt: null,
+      hasMissedStart: true,
+      reason: 'Late.',
+    });
+    const { type, data } = jobEvent(missed);
+    expect(type).toBe('UpgradeMissed');
+    expect(JSON.parse(data)).toMatchObject({ jobId: 'job-1', startAt: 5, reason: 'Late.' });
+    expect(jobEvent({ ...missed, hasMissedStart: false }).type).toBe('UpgradeFailed');
   });
 
   it('report a cancelled upgrade', async () => {

@@ -1,6 +1,7 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
+import { truncate } from '../lib/text.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import { describeField } from '../rest/field-description.ts';
 import type { Fields } from '../rest/fields.ts';
@@ -8,7 +9,6 @@ import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
-import { renderJson } from './json.ts';
 import { labelOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
@@ -64,6 +64,15 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
           ${json !== undefined && renderJson(json)} ${form && operationForm(layout, form.operation, form)} ${links}`,
         commands,
       );
+}
+
+/** A plan may have megabytes. */
+const maxJsonLength = 100_000;
+
+function renderJson(json: Json): Html {
+  const text = JSON.stringify(json, null, 2);
+  return html`<pre tabindex="0">${truncate(text, maxJsonLength)}</pre>
+    ${text.length > maxJsonLength && html`<p>This page shows a part only; <code>f=json</code> returns everything.</p>`}`;
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {

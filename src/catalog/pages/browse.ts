@@ -1,5 +1,5 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type Row,
   listParameters,

@@ -1,6 +1,6 @@
 // The page of the mode: whether the system is read-only, who has set it and when, and a button to change it.
 import { actionButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';

@@ -1,5 +1,5 @@
 // The list of all jobs, newest first.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type Row,
   pageRange,

@@ -2,7 +2,7 @@
 // without a script.
 import { actionButton } from '../../console/action.ts';
 import { renderTimeInput } from '../../console/form.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type ListParameters,
   type Option,

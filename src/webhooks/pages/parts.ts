@@ -1,5 +1,5 @@
 // What the pages of webhooks share: addresses, states and health in words.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import { listAddress } from '../../console/table.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

@@ -1,7 +1,7 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed,
 // and since when.
 import { actionButton } from '../../console/action.ts';
-import { formatTime } from '../../console/json.ts';
+import { formatTime } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';

@@ -1,7 +1,7 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
 import { actionButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type Column,
   type ListParameters,

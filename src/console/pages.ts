@@ -6,7 +6,7 @@ import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import { describeField } from '../rest/field-description.ts';
 import type { Fields } from '../rest/fields.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
-import { type PageAction, actionButton } from './action.ts';
+import { type PageAction, actionButton, hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { labelOf } from './labels.ts';
@@ -179,34 +179,20 @@ function secretView(
 type SignInView = Pick<FormView, 'action' | 'entered' | 'error'> & { readonly lead: string | undefined };
 
 export function signInPage(layout: Layout, view: SignInView): Page {
+  const { username = '', next = '' } = view.entered;
   return renderPage(
     layout,
     html`${view.lead !== undefined && html`<p class="lead">${view.lead}</p>`}
       ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
-        <input type="hidden" name="f" value="html" />
-        <input type="hidden" name="next" value="${view.entered.next}" />
+        ${hiddenFields({ f: 'html', next })}
         <div class="field">
           <label for="username">User name</label>
-          <input
-            id="username"
-            name="username"
-            value="${view.entered.username}"
-            autocomplete="username"
-            required
-            ${(view.entered.username ?? '') === '' && 'autofocus'}
-          />
+          <input id="username" name="username" value="${username}" autocomplete="username" required ${username === '' && 'autofocus'} />
         </div>
         <div class="field">
           <label for="password">Password</label>
-          <input
-            id="password"
-            name="password"
-            type="password"
-            autocomplete="current-password"
-            required
-            ${(view.entered.username ?? '') !== '' && 'autofocus'}
-          />
+          <input id="password" name="password" type="password" autocomplete="current-password" required ${username !== '' && 'autofocus'} />
         </div>
         <p><button>Sign in</button></p>
       </form>

@@ -24,14 +24,18 @@ export function confirmedAction({ subject, warning, ...action }: ConfirmedAction
   </details>`;
 }
 
+export function hiddenFields(fields: Readonly<Record<string, string>>): Html[] {
+  return Object.entries(fields).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
+  );
+}
+
 export function actionButton(given: PageAction): Html {
   const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
   const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">
-    ${Object.entries(hidden).map(
-      ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
-    )}
+    ${hiddenFields(hidden)}
     <button class="${style}"${isDisabled && html` disabled`}>${label}</button>
   </form>`;
 }

@@ -1,14 +1,14 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
+import { truncate } from '../lib/text.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import { describeField } from '../rest/field-description.ts';
 import type { Fields } from '../rest/fields.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
-import { type PageAction, actionButton } from './action.ts';
+import { type PageAction, actionButton, hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
-import { renderJson } from './json.ts';
 import { labelOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
@@ -64,6 +64,15 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
           ${json !== undefined && renderJson(json)} ${form && operationForm(layout, form.operation, form)} ${links}`,
         commands,
       );
+}
+
+/** A plan may have megabytes. */
+const maxJsonLength = 100_000;
+
+function renderJson(json: Json): Html {
+  const text = JSON.stringify(json, null, 2);
+  return html`<pre tabindex="0">${truncate(text, maxJsonLength)}</pre>
+    ${text.length > maxJsonLength && html`<p>This page shows a part only; <code>f=json</code> returns everything.</p>`}`;
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
@@ -170,34 +179,20 @@ function secretView(
 type SignInView = Pick<FormView, 'action' | 'entered' | 'error'> & { readonly lead: string | undefined };
 
 export function signInPage(layout: Layout, view: SignInView): Page {
+  const { username = '', next = '' } = view.entered;
   return renderPage(
     layout,
     html`${view.lead !== undefined && html`<p class="lead">${view.lead}</p>`}
       ${view.error && renderProblems(view.error, { takesFocus: false })}
       <form method="post" action="${view.action}" class="sign-in">
-        <input type="hidden" name="f" value="html" />
-        <input type="hidden" name="next" value="${view.entered.next}" />
+        ${hiddenFields({ f: 'html', next })}
         <div class="field">
           <label for="username">User name</label>
-          <input
-            id="username"
-            name="username"
-            value="${view.entered.username}"
-            autocomplete="username"
-            required
-            ${(view.entered.username ?? '') === '' && 'autofocus'}
-          />
+          <input id="username" name="username" value="${username}" autocomplete="username" required ${username === '' && 'autofocus'} />
         </div>
         <div class="field">
           <label for="password">Password</label>
-          <input
-            id="password"
-            name="password"
-            type="password"
-            autocomplete="current-password"
-            required
-            ${(view.entered.username ?? '') !== '' && 'autofocus'}
-          />
+          <input id="password" name="password" type="password" autocomplete="current-password" required ${username !== '' && 'autofocus'} />
         </div>
         <p><button>Sign in</button></p>
       </form>

@@ -2,11 +2,12 @@
 // page each row becomes a block. The state of a list is in its address, so that it needs no script.
 import { formatNumber } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
+import { hiddenFields } from './action.ts';
 
 export type Row = readonly (Html | string)[];
 
 /** A sortable column has a link. `direction` is undefined if the table is sorted by another column. */
-export type SortableColumn = {
+type SortableColumn = {
   readonly label: string;
   readonly href: string;
   readonly direction: Direction | undefined;
@@ -153,7 +154,7 @@ export function renderToolbar(toolbar: Toolbar): Html {
 function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html {
   const { label = '', value = '', name = 'q' } = search ?? {};
   return html`<form role="search" method="get" action="${action}"${!search && html` aria-label="Filter"`}>
-    ${Object.entries(keep).map(([key, kept]) => html`<input type="hidden" name="${key}" value="${kept}" />`)}
+    ${hiddenFields(keep)}
     ${
       search &&
       html`<label class="unseen" for="${name}">${label}</label>

@@ -3,7 +3,7 @@
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../console/assets.ts';
-import { renderTime } from '../console/json.ts';
+import { renderTime } from '../console/time.ts';
 import { type Page, renderPage } from '../console/layout.ts';
 import { type Row, renderTable } from '../console/table.ts';
 import { html, type Html } from '../lib/html.ts';

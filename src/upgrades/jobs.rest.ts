@@ -1,6 +1,6 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a
 // job runs.
-import { formatTime } from '../console/json.ts';
+import { formatTime } from '../console/time.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';

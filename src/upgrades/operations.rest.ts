@@ -1,5 +1,5 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
-import { formatTime } from '../console/json.ts';
+import { formatTime } from '../console/time.ts';
 import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';

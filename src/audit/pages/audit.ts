@@ -1,5 +1,5 @@
 // The page of the audit trail: a search, a compact list, and the export.
-import { formatTime, renderAgo } from '../../console/json.ts';
+import { formatTime, renderAgo } from '../../console/time.ts';
 import {
   type ListParameters,
   type Row,

@@ -1,6 +1,6 @@
 // The page of the own account: its sessions, and the password.
 import { actionButton } from '../../console/action.ts';
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { Role } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';

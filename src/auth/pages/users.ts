@@ -1,6 +1,6 @@
 // The page of all users: their roles, when they last signed in, and what an administrator can do about each.
 import { actionButton, confirmedAction } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
 import {
   type Row,

@@ -1,7 +1,9 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
+  type Option,
   type Row,
+  compareNaturally,
   listParameters,
   pageRange,
   renderEmpty,
@@ -9,7 +11,9 @@ import {
   renderPager,
   renderSelect,
   renderToolbar,
+  sortBy,
   sortableColumn,
+  sortingOf,
 } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
@@ -20,12 +24,13 @@ import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { type SearchResult, searchListing } from '../search.ts';
-import { arrangeServices, serviceSorting, typeOptions } from './arrange.ts';
 import { type ServiceViewOptions, destructiveAction, showService } from './service.ts';
 
 const usualRows = 50;
 const maxRows = 200;
 const maxExcerptLength = 160;
+
+const orders = { name: 'ascending', type: 'ascending', changed: 'descending' } as const;
 
 type BrowseOptions = ServiceViewOptions & { readonly store: Reader; readonly catalogCache: CatalogCache };
 
@@ -181,7 +186,7 @@ function serviceTable(
         renderAgo(updatedAt, page.now),
       ];
     });
-    const sorting = serviceSorting(page.query);
+    const sorting = sortingOf(page.query, orders);
     const keep = listParameters(page.query, keptParameters);
     const columns = [
       sortableColumn('Service', 'name', sorting, keep),
@@ -226,4 +231,35 @@ function excerptOf(description: string): string {
   const characters = Array.from(description);
   if (characters.length <= maxExcerptLength) return description;
   return `${characters.slice(0, maxExcerptLength).join('').trimEnd()}…`;
+}
+
+const byName = (one: Service, other: Service) => compareNaturally(one.serviceName, other.serviceName);
+
+/** Lists of the catalog are cached until it changes, and thousands of names take long to compare. */
+const sortedByName = new WeakMap<readonly Service[], readonly Service[]>();
+
+function sortByName(services: readonly Service[]): readonly Service[] {
+  const known = sortedByName.get(services);
+  if (known) return known;
+  const sorted = services.toSorted(byName);
+  sortedByName.set(services, sorted);
+  return sorted;
+}
+
+function arrangeServices(services: readonly Service[], query: URLSearchParams): readonly Service[] {
+  const type = query.get('type') ?? '';
+  const sorted = sortByName(services);
+  const chosen = type === '' ? sorted : sorted.filter((service) => service.type === type);
+  const sorting = sortingOf(query, orders);
+  if (sorting.key === 'name' && !sorting.isDescending) return chosen;
+  return sortBy(chosen, sorting, {
+    name: byName,
+    type: (one, other) => compareNaturally(one.type, other.type),
+    changed: (one, other) => one.updatedAt - other.updatedAt,
+  });
+}
+
+function typeOptions(services: readonly Service[]): Option[] {
+  const types = [...new Set(services.map(({ type }) => type))].sort(compareNaturally);
+  return [{ value: '', label: 'All types' }, ...types.map((type) => ({ value: type, label: type }))];
 }

@@ -1,6 +1,6 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
 import { confirmedAction } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';

@@ -349,14 +349,6 @@ function formatAgo(ms) {
   return `${Math.floor(ms / size)} ${name} ago`;
 }
 
-/** Either the session or the entered token counts. */
-function chooseSession(session) {
-  const token = document.getElementById('try-token');
-  const choose = () => (token.closest('.field').hidden = session.checked);
-  session.addEventListener('change', choose);
-  choose();
-}
-
 function offerTry(form) {
   const block = form.closest('details');
   const [status, answer] = ['[data-status]', '[data-answer]'].map((part) => block.querySelector(part));
@@ -445,6 +437,5 @@ function indentXml(xml) {
 }
 
 for (const form of document.querySelectorAll('form[data-try]')) offerTry(form);
-for (const session of document.querySelectorAll('#try-session')) chooseSession(session);
 // A link with arguments shows the answer at once.
 for (const form of document.querySelectorAll('form[data-try][data-asked]')) form.requestSubmit();

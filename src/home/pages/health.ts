@@ -1,5 +1,5 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
-import { formatTime } from '../../console/json.ts';
+import { formatTime } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';

@@ -4,7 +4,7 @@ import type { TargetNames } from '../../audit/target-names.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { actionButton } from '../../console/action.ts';
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderToolbar } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';

@@ -1,6 +1,6 @@
 // The page of the mode: whether the system is read-only, who has set it and when, and a button to change it.
-import { actionButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { actionButton, hiddenFields } from '../../console/action.ts';
+import { renderAgo } from '../../console/time.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -41,10 +41,7 @@ function changeView({ isReadOnly, reason }: Mode, { here, formToken }: PageConte
     });
   }
   return html`<form method="post" action="${here('update')}">
-    <input type="hidden" name="f" value="html" />
-    <input type="hidden" name="token" value="${formToken}" />
-    <input type="hidden" name="next" value="${here()}" />
-    <input type="hidden" name="isReadOnly" value="true" />
+    ${hiddenFields({ f: 'html', token: formToken, next: here(), isReadOnly: 'true' })}
     <div class="field">
       <label for="message">Message for users</label>
       <input id="message" name="message" maxlength="1000" aria-describedby="message-hint" />

@@ -1,5 +1,5 @@
 // The list of all jobs, newest first.
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import {
   type Row,
   pageRange,

@@ -1,6 +1,6 @@
 // Small parts of pages about jobs: title, state, figures.
 import { actionButton } from '../../console/action.ts';
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';

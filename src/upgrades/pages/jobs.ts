@@ -1,7 +1,7 @@
 // The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
 import { actionButton } from '../../console/action.ts';
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderSelect, renderToolbar } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

@@ -1,6 +1,6 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
 // and the last jobs. With a version in the address, a step of the upgrade wizard instead.
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

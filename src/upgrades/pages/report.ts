@@ -1,5 +1,5 @@
 // The report of an ended job, to print or to file: who, when, versions, phases with durations, components, failures.
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

@@ -1,5 +1,5 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
-import { formatTime } from '../../console/json.ts';
+import { formatTime } from '../../console/time.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { carriedPrefix } from '../../rest/fields.ts';
 import type { PageContext } from '../../rest/resource.ts';

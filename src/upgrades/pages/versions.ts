@@ -1,6 +1,6 @@
 // The page of the versions: what can be installed, which versions the last import has added, and the manifest itself
 // to import and to download.
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import {
   type Row,
   pageRange,

@@ -1,6 +1,6 @@
 // The page of the maintenance windows: whether one is open, the next seven days, and the form to change them.
 import { partsView } from '../../console/form.ts';
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Parts } from '../../rest/fields.ts';

@@ -1,7 +1,7 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
 // so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
 import { renderProblems, zoneView } from '../../console/form.ts';
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import { groupBy } from '../../lib/collections.ts';
 import { formatProblem } from '../../lib/errors.ts';

@@ -1,6 +1,6 @@
 // The pages of uploaded files: the list, and one file.
 import { confirmedAction } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type Row,
   compareNaturally,

@@ -1,6 +1,6 @@
 // Charts of the newest deliveries of a webhook, each with a text alternative: outcomes and latency over time with a
 // table, and a small one for a list.
-import { formatTime } from '../../console/json.ts';
+import { formatTime } from '../../console/time.ts';
 import { type Row, renderTable } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

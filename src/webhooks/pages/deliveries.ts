@@ -1,8 +1,7 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
-import { actionButton } from '../../console/action.ts';
 import { renderTimeInput } from '../../console/form.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type ListParameters,
   type Option,
@@ -28,7 +27,14 @@ import type { WebhookEvent } from '../event.ts';
 import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { deliveryHref, renderDeliveryState, returnAddress, signInHint, webhookHref } from './parts.ts';
+import {
+  deliveryHref,
+  renderDeliveryState,
+  returnAddress,
+  signInHint,
+  webhookButton,
+  webhookHref,
+} from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
@@ -180,21 +186,12 @@ function formatNextAttempt(delivery: Delivery, settings: WebhookSettings, now: n
 
 /** Nothing for a delivery that is still pending, or whose webhook is inactive. */
 export function renderRedeliver(
-  { formToken, isReadOnly, ...page }: PageContext<unknown>,
+  page: PageContext<unknown>,
   webhook: Webhook | undefined,
   delivery: Delivery,
   next: string,
 ): Html | false {
-  return (
-    formToken !== '' &&
-    delivery.state !== 'pending' &&
-    webhook?.active === true &&
-    actionButton({
-      action: `${deliveryHref(page, delivery)}/redeliver`,
-      label: 'Redeliver',
-      formToken,
-      next,
-      isDisabled: isReadOnly,
-    })
-  );
+  if (delivery.state === 'pending' || !webhook?.active) return false;
+  const action = `${deliveryHref(page, delivery)}/redeliver`;
+  return webhookButton(page, { action, label: 'Redeliver', next });
 }

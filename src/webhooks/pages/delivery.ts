@@ -1,7 +1,7 @@
 // The page of one delivery: its attempts with their responses, what it waits for, and the request with the curl
 // command that sends it from a shell. The command has the signature of the request, but no key.
 import { controls, quote } from '../../console/curl.ts';
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { maskedValue } from '../../lib/audit-fields.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';

@@ -1,6 +1,7 @@
 // What the pages of webhooks share: addresses, states and health in words.
-import { renderAgo } from '../../console/json.ts';
+import { type PageAction, actionButton } from '../../console/action.ts';
 import { listAddress } from '../../console/table.ts';
+import { renderAgo } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -27,6 +28,16 @@ export function returnAddress(page: PageContext<unknown>): string {
 /** The form of an operation, which leads back to this page. */
 export function formHref(page: PageContext<unknown>, address: string, next = returnAddress(page)): string {
   return `${address}?${new URLSearchParams({ next }).toString()}`;
+}
+
+type WebhookAction = Pick<PageAction, 'action' | 'label' | 'fields' | 'isPrimary'> & {
+  readonly next?: string;
+};
+
+/** A button that leads back to this page. Nothing for a reader without a session. */
+export function webhookButton(page: PageContext<unknown>, given: WebhookAction): Html | false {
+  const { formToken, isReadOnly: isDisabled } = page;
+  return formToken !== '' && actionButton({ next: returnAddress(page), ...given, formToken, isDisabled });
 }
 
 export function signInHint({ formToken }: PageContext<unknown>): Html | false {

@@ -1,7 +1,6 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed,
 // and since when.
-import { actionButton } from '../../console/action.ts';
-import { formatTime } from '../../console/json.ts';
+import { formatTime } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -10,15 +9,13 @@ import type { DeliveryFilter } from '../queue/delivery-filter.ts';
 import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
 import { listRedeliveries } from '../queue/redelivery.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { returnAddress, webhookHref } from './parts.ts';
+import { webhookButton, webhookHref } from './parts.ts';
 
 type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
 
-const verbs: Readonly<Partial<Record<DeliveryState, string>>> = {
-  failed: 'failed',
-  discarded: 'were discarded',
-  missed: 'were missed',
-};
+function verbOf(state: DeliveryState, count: number): string {
+  return state === 'failed' ? 'failed' : `${count === 1 ? 'was' : 'were'} ${state}`;
+}
 
 export async function renderRecovery(
   page: PageContext<unknown>,
@@ -60,31 +57,22 @@ async function findRecoverable(
 
 function recoverButton(page: PageContext<unknown>, { id }: Webhook, one: Recoverable): Html | false {
   const { state, since } = one;
-  return (
-    page.formToken !== '' &&
-    actionButton({
-      action: webhookHref(page, id, 'redeliver'),
-      label: `Redeliver ${formatRecoverable(one, page.now)}`,
-      formToken: page.formToken,
-      next: returnAddress(page),
-      fields: { state, from: String(since) },
-      isPrimary: state === 'failed',
-      isDisabled: page.isReadOnly,
-    })
-  );
+  return webhookButton(page, {
+    action: webhookHref(page, id, 'redeliver'),
+    label: `Redeliver ${formatRecoverable(one, page.now)}`,
+    fields: { state, from: String(since) },
+    isPrimary: state === 'failed',
+  });
 }
 
-function describe(one: Recoverable, now: number): Html {
-  const { count, state, since } = one;
-  const verb = count === 1 ? (verbs[state] ?? '').replace('were', 'was') : verbs[state];
-  return html`<p>${formatCount(count, 'delivery')} ${verb} since ${formatSince(since, now)}.</p>`;
+function describe({ count, state, since }: Recoverable, now: number): Html {
+  return html`<p>${formatCount(count, 'delivery')} ${verbOf(state, count)} since ${formatSince(since, now)}.</p>`;
 }
 
 /** `the 116 that failed since 03:13 UTC`. */
 function formatRecoverable({ state, count, since }: Recoverable, now: number): string {
   const which = count === 1 ? 'the one' : `the ${formatNumber(count)}`;
-  const verb = count === 1 ? (verbs[state] ?? '').replace('were', 'was') : verbs[state];
-  return `${which} that ${verb} ${count === 1 ? 'at' : 'since'} ${formatSince(since, now)}`;
+  return `${which} that ${verbOf(state, count)} ${count === 1 ? 'at' : 'since'} ${formatSince(since, now)}`;
 }
 
 /** Without the date if it is today. */
@@ -113,22 +101,18 @@ export async function renderRedeliverMatching(
     html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
   if (count === 0) return hint;
   const { webhookId } = filter;
-  const button = actionButton({
+  const button = webhookButton(page, {
     action:
       webhookId === undefined
         ? page.href('services', 'webhooks', 'redeliver')
         : webhookHref(page, webhookId, 'redeliver'),
     label: `Redeliver ${count === 1 ? 'the one' : `the ${formatNumber(count)}`} that ${describeStates(states, count)}`,
-    formToken: page.formToken,
-    next: returnAddress(page),
     fields: { ...given, state: states.join(',') },
-    isDisabled: page.isReadOnly,
   });
   return html`${button} ${hint}`;
 }
 
 function describeStates(states: readonly DeliveryState[], count: number): string {
-  const were = count === 1 ? 'was' : 'were';
-  if (states.length === recoverableStates.length) return `${were} not delivered`;
-  return states.map((state) => (state === 'failed' ? 'failed' : `${were} ${state}`)).join(' or ');
+  if (states.length === recoverableStates.length) return `${count === 1 ? 'was' : 'were'} not delivered`;
+  return states.map((state) => verbOf(state, count)).join(' or ');
 }

@@ -1,5 +1,5 @@
 // The page of the webhook settings: the policy in words, and which webhooks it concerns now.
-import { renderTime } from '../../console/json.ts';
+import { renderTime } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';

@@ -1,6 +1,6 @@
 // The page of one webhook: at the left its health, what can be redelivered, charts and its newest deliveries; at the
 // right its receiver, events, key and retries.
-import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';

@@ -1,7 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { actionButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/json.ts';
+import { renderAgo } from '../../console/time.ts';
 import {
   type Column,
   type ListParameters,
@@ -43,6 +42,7 @@ import {
   returnAddress,
   signInHint,
   summariseHealth,
+  webhookButton,
   webhookHref,
 } from './parts.ts';
 import { formatPolicy } from './settings.ts';
@@ -255,11 +255,10 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
     !active && renderActivate(page, id),
     active &&
       undelivered > 0 &&
-      actionOf(
-        page,
-        webhookHref(page, id, 'redeliver'),
-        `Redeliver ${formatNumber(undelivered)} not delivered`,
-      ),
+      webhookButton(page, {
+        action: webhookHref(page, id, 'redeliver'),
+        label: `Redeliver ${formatNumber(undelivered)} not delivered`,
+      }),
     html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
     html`<a href="${formHref(page, webhookHref(page, id, 'edit'))}">Edit</a>`,
     active && html`<a class="destructive" href="${deactivate}">Deactivate …</a>`,
@@ -267,20 +266,9 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
 }
 
 export function renderPing(page: PageContext<unknown>, id: string): Html | false {
-  return actionOf(page, webhookHref(page, id, 'ping'), 'Ping');
+  return webhookButton(page, { action: webhookHref(page, id, 'ping'), label: 'Ping' });
 }
 
 export function renderActivate(page: PageContext<unknown>, id: string, isPrimary = false): Html | false {
-  return actionOf(page, webhookHref(page, id, 'activate'), 'Activate', isPrimary);
-}
-
-function actionOf(
-  page: PageContext<unknown>,
-  action: string,
-  label: string,
-  isPrimary = false,
-): Html | false {
-  const { formToken, isReadOnly: isDisabled } = page;
-  const next = returnAddress(page);
-  return formToken !== '' && actionButton({ action, label, formToken, next, isPrimary, isDisabled });
+  return webhookButton(page, { action: webhookHref(page, id, 'activate'), label: 'Activate', isPrimary });
 }

@@ -19,6 +19,8 @@ it('every type has a description, a schema and an example that matches it', asyn
     'ServiceCreated',
     'ServiceUpdated',
     'ServiceDeleted',
+    'UpgradeScheduled',
+    'UpgradeMissed',
     'UpgradeStarted',
     'UpgradeSucceeded',
     'UpgradeFailed',

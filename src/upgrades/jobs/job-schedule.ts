@@ -55,8 +55,3 @@ export function failScheduled(
   const failed = { ...job, hasMissedStart, reason: `Start: ${cause}` };
   return endJob(transaction, failed, 'failed', [[2901, { name: 'Start', cause }]], at);
 }
-
-export function cancelScheduled(transaction: Transaction, job: Job, by: string, at: number): Job {
-  const cancelled = { ...job, cancelledBy: by, reason: `Cancelled by ${by}.` };
-  return endJob(transaction, cancelled, 'cancelled', [[2903, { cause: by }]], at);
-}

@@ -47,7 +47,6 @@ import { startHops, startOfHop } from './job-hops.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
 import { endStep, timelineAfterStep } from './job-steps.ts';
-import { cancelScheduled } from './job-schedule.ts';
 import {
   type Job,
   type ScheduledRequest,
@@ -203,6 +202,11 @@ export function requestCancel(
     : { ...job, cancelledBy: by };
   transaction.write(newestJob, cancelled);
   return cancelled;
+}
+
+function cancelScheduled(transaction: Transaction, job: Job, by: string, at: number): Job {
+  const cancelled = { ...job, cancelledBy: by, reason: `Cancelled by ${by}.` };
+  return endJob(transaction, cancelled, 'cancelled', [[2903, { cause: by }]], at);
 }
 
 /** Only a release needs its plan here. Without one, the job has ended meanwhile. */

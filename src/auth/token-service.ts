@@ -166,7 +166,7 @@ export class TokenService {
       await this.#checkPassword(attempt);
     } catch (error) {
       if (!(error instanceof ServiceError) || error.kind !== 'wrong-credentials') throw error;
-      throw invalidField(field, 'is not the present password.');
+      throw invalidField(field, 'this is not your present password.');
     }
   }
 

@@ -26,7 +26,7 @@ export const users: Table<User> = {
 
 export const usernames = {
   pattern: /^[A-Za-z0-9._@-]{1,64}$/,
-  allowed: '1 to 64 letters, digits or . _ @ -',
+  allowed: '1 to 64 letters a to z, digits or . _ @ -',
 };
 export const passwordLength = { from: 8, to: 256 } as const;
 export const passwordRule = `${passwordLength.from} to ${passwordLength.to} characters, not only blanks, without control characters`;

@@ -1,5 +1,6 @@
 // A button that calls an operation: a form with hidden fields. With a confirmation where something is lost.
 import { html, type Html } from '../lib/html.ts';
+import type { PageContext } from '../rest/resource.ts';
 
 export type PageAction = {
   readonly action: string;
@@ -38,4 +39,16 @@ export function actionButton(given: PageAction): Html {
     ${hiddenFields(hidden)}
     <button class="${style}"${isDisabled && html` disabled`}>${label}</button>
   </form>`;
+}
+
+/** A link to a form that changes something. */
+export function linkButton(
+  { isReadOnly }: PageContext<unknown>,
+  href: string,
+  label: string,
+  style: 'second' | '' = '',
+): Html {
+  return isReadOnly
+    ? html`<button type="button" disabled title="Not possible while the system is read-only.">${label}</button>`
+    : html`<a class="button ${style}" href="${href}">${label}</a>`;
 }

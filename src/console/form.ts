@@ -19,6 +19,8 @@ export type FormView = {
   readonly unchanged?: Readonly<Record<string, string>>;
   readonly warning?: string | undefined;
   readonly error?: FormError | undefined;
+  /** Of a page that has only this form. Its first field then has the focus. */
+  readonly cancelHref?: string;
 };
 
 type NamedField = readonly [string, FieldDescription];
@@ -44,10 +46,12 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       problems: problemsWith(name, view.error),
       suggestions: view.suggestions[name] ?? [],
       unchanged: view.unchanged?.[name],
+      takesFocus: name === focused,
     });
   const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
   const shown = fields.filter(([name]) => !isHidden(name));
   const advanced = shown.filter(isAdvanced);
+  const focused = view.cancelHref !== undefined && !view.error ? shown[0]?.[0] : undefined;
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
@@ -59,6 +63,7 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
+        ${view.cancelHref !== undefined && html`<a href="${view.cancelHref}">Cancel</a>`}
         ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
       </p>
     </form>`;
@@ -104,6 +109,7 @@ type FieldView = {
   readonly problems: readonly string[];
   readonly suggestions: readonly string[];
   readonly unchanged: string | undefined;
+  readonly takesFocus: boolean;
 };
 
 const maxSuggestions = 200;
@@ -125,7 +131,7 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
     defaultText !== '' && `Default: ${defaultText}.`,
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
-  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'}
+  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'} ${view.takesFocus && 'autofocus'}
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
     <label for="${name}"

@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type PageAction, actionButton } from './action.ts';
+import { formatTime } from './json.ts';
 import { type Theme, themeOf, themeSwitch } from './theme.ts';
 
 const securityHeaders = {
@@ -43,6 +44,8 @@ export type Layout = {
   /** The time of the server, from which the script counts relative times. */
   readonly now: number;
   readonly navigation: readonly NavigationLink[];
+  /** What the page shows the results of. */
+  readonly search?: string | null;
   readonly crumbs: readonly Crumb[];
   readonly session?: Session;
   readonly banner?: Banner | undefined;
@@ -124,7 +127,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
           }
           <div id="banner">${banner && bannerView(banner)}</div>
         </header>
-        <main id="content" tabindex="-1">
+        <main id="content" tabindex="-1" data-printed="${name}, ${formatTime(layout.now)}">
           ${
             notice &&
             html`<p role="status" class="result">
@@ -148,9 +151,9 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
     </html> `;
 }
 
-function searchView({ homeHref }: Layout): Html {
+function searchView({ homeHref, search }: Layout): Html {
   return html`<form class="everywhere" role="search" method="get" action="${homeHref}" aria-label="Everywhere">
-    <input id="everywhere" name="q" type="search" maxlength="256" aria-label="Search everywhere" placeholder="Search (/)" />
+    <input id="everywhere" name="q" type="search" maxlength="256" aria-label="Search everywhere" placeholder="Search (/)" value="${search}" />
   </form>`;
 }
 

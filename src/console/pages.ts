@@ -5,6 +5,7 @@ import { truncate } from '../lib/text.ts';
 import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import { describeField } from '../rest/field-description.ts';
 import type { Fields } from '../rest/fields.ts';
+import { ownPath } from '../rest/request.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton, hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
@@ -143,14 +144,22 @@ type OperationView = FormView & {
 };
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
-  const { result, parent } = view;
+  const { result, parent, entered } = view;
+  // A path with the id of a new item exists only later.
+  const back = /\{|%7B/i.test(entered.next ?? '') ? undefined : ownPath(entered.next ?? '');
   return renderPage(
     layout,
     html`<p class="lead">${operation.description}</p>
-      ${result ? resultView(result) : operationForm(layout, operation, view)}
-      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}`,
+      ${result ? resultView(result) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
+      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${titleAgain(operation)}</a></p>`}`,
     commandView([postCommand(view.address, operation, view.entered)], [], operation),
   );
+}
+
+/** Such as `Create another webhook`. */
+function titleAgain({ title }: Operation): string {
+  const another = title.replace(/^(Create|Add|Upload) (a )?/, '$1 another ');
+  return another === title ? `${title} again` : another;
 }
 
 /** The sentence says everything that a plain success does. */
@@ -171,7 +180,7 @@ function secretView(
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
     <p><strong>${label}</strong> ${hint}</p>
-    <pre tabindex="0" data-copy>${value}</pre>
+    <pre tabindex="0" data-copy="primary">${value}</pre>
     <div class="actions">${nextStep && actionButton(nextStep)} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
   </section>`;
 }

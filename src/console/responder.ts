@@ -96,7 +96,6 @@ export class HtmlResponder {
       action: this.#path(step.path),
       next: this.#path(step.next),
       formToken,
-      isPrimary: true,
     };
   }
 
@@ -183,7 +182,8 @@ export class HtmlResponder {
     const isStep = resource.isStep(query);
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const layout = {
-      ...this.#layout(rest, resource.titleOf(subject)),
+      ...this.#layout(rest, resource.titleOf(subject, query)),
+      search: segments.length === 0 ? query.get('q') : null,
       reloads: resource.isInProgress(subject),
     };
     const page = resourcePage(layout, {

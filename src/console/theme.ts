@@ -24,7 +24,7 @@ export function themeOf(request: FastifyRequest): Theme {
 /** The script changes the theme in place, so that the input of a form stays. */
 export function themeSwitch(action: string, next: string, theme: Theme): Html {
   return html`<form class="theme" method="post" action="${action}" aria-label="Theme">
-    <input type="hidden" name="next" value="${next}" />
+    <input type="hidden" name="next" value="${next}" /><span>Theme</span>
     ${themes.map(
       (one) =>
         html`<button class="quiet" name="theme" value="${one}" aria-pressed="${String(one === theme)}">${one}</button> `,

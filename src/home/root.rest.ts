@@ -11,6 +11,11 @@ const rootAnswer = answerObject('AdministrationRoot', 'The root of the administr
   resources: z.array(z.string()).describe('The names of the resources beneath the root.'),
 });
 
+/** What the home page searches for. */
+export function searchedIn(query: URLSearchParams): string {
+  return (query.get('q') ?? '').trim().slice(0, 256);
+}
+
 export function rootResource(
   installed: () => InstalledVersion,
   view: View<unknown>,
@@ -18,7 +23,7 @@ export function rootResource(
 ): Resource {
   return resource({
     title: 'Administration',
-    titleOf: () => 'Home',
+    titleOf: (_subject, query) => (query && searchedIn(query) ? `Search: ${searchedIn(query)}` : 'Home'),
     description: 'The state of this deployment.',
     access: 'member',
     answer: rootAnswer,

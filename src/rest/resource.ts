@@ -118,7 +118,7 @@ export type Resource<S = unknown> = {
   readonly isOffered: (subject: S, operation: string) => boolean;
   /** Whether something on the page is in progress: browsers without scripts then reload the page. */
   readonly isInProgress: (subject: S) => boolean;
-  readonly titleOf: (subject: S) => string;
+  readonly titleOf: (subject: S, query?: URLSearchParams) => string;
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
   /** Children whose names are data. */
@@ -202,7 +202,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     isStep?: (query: URLSearchParams) => boolean;
     isOffered?: (subject: S, operation: string) => boolean;
     isInProgress?: (subject: S) => boolean;
-    titleOf?: (subject: S) => string;
+    titleOf?: (subject: S, query?: URLSearchParams) => string;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
     items?: readonly Items<S>[];

@@ -22,11 +22,12 @@ beforeAll(async () => {
   headers = { authorization: `Bearer ${server.token('administrator')}` };
   const at = server.runtime.now();
   const changes = [{ field: 'description', before: '=1+1', after: 'a "quoted", text' }];
+  const imported = [{ field: 'manifestImportedAt', before: null, after: 1794981254748 }];
   await server.store.update((transaction) => {
     for (const entry of [
       auditEntry({ id: 'a', at: at + 1, operation: 'mode/update', changes }),
       auditEntry({ id: 'b', at: at + 2, user: 'bob', role: 'member', target: '=HYPERLINK("x")' }),
-      auditEntry({ id: 'c', at: at + 3, outcome: 'refused', code: 403, count: 7 }),
+      auditEntry({ id: 'c', at: at + 3, outcome: 'refused', code: 403, count: 7, changes: imported }),
       auditEntry({ id: 'd', at: at + 4, user: null, role: null, address: null, target: null, code: null }),
     ])
       transaction.audit.record(entry);
@@ -93,6 +94,7 @@ it('has a page', async () => {
   const response = await get('?f=html');
   expect(response.statusCode).toBe(200);
   expect(response.body).toContain('<a href="?f=csv">CSV</a>');
+  expect(response.body).toContain('→ 2026-11-18 05:54:14 UTC');
 });
 
 describe('as a CSV file', () => {
@@ -111,7 +113,7 @@ describe('as a CSV file', () => {
     expect(response.body.split('\r\n')).toEqual([
       'id,at,time,user,role,address,operation,target,outcome,code,count,changes',
       `d,${time(4)},,,,${operation},,success,,1,`,
-      `c,${time(3)},Ann,administrator,192.0.2.1,${operation},services,refused,403,7,`,
+      `c,${time(3)},Ann,administrator,192.0.2.1,${operation},services,refused,403,7,manifestImportedAt: null → 1794981254748`,
       `b,${time(2)},bob,member,192.0.2.1,${operation},"'=HYPERLINK(""x"")",success,200,1,`,
       `a,${time(1)},Ann,administrator,192.0.2.1,mode/update,services,success,200,1,` +
         `"description: ""=1+1"" → ""a \\""quoted\\"", text"""`,

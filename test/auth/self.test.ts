@@ -125,7 +125,10 @@ describe('changePassword', () => {
   it('refuses a wrong password, and too many of them', async () => {
     const token = await signIn();
     const wrong = await change(token, { password: 'a wrong one' });
-    expect([wrong.statusCode, detailsOf(wrong)]).toEqual([400, ['password: is not the present password.']]);
+    expect([wrong.statusCode, detailsOf(wrong)]).toEqual([
+      400,
+      ['password: this is not your present password.'],
+    ]);
     for (let attempt = 1; attempt < 10; attempt += 1) await change(token, { password: 'a wrong one' });
     expect((await change(token)).statusCode).toBe(429);
     expect(await statusOf(token)).toBe(200);

@@ -47,14 +47,17 @@ describe('security/users', () => {
     [
       { username: 'a b', password: 'short', role: 'king' },
       [
-        'username: must be 1 to 64 letters, digits or . _ @ -.',
+        'username: must be 1 to 64 letters a to z, digits or . _ @ -.',
         'password: must be 8 to 256 characters.',
         'role: must be one of member, publisher, administrator.',
       ],
     ],
     [
       { username: 'x'.repeat(65), password: 'x'.repeat(257), role: 'member' },
-      ['username: must be 1 to 64 letters, digits or . _ @ -.', 'password: must be 8 to 256 characters.'],
+      [
+        'username: must be 1 to 64 letters a to z, digits or . _ @ -.',
+        'password: must be 8 to 256 characters.',
+      ],
     ],
   ])('refuses to add %j', async (fields, problems) => {
     const response = await server.post(`${users}/add`, { token, ...(fields as Record<string, string>) });

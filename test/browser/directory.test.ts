@@ -124,6 +124,26 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     expect(new URL(page.url()).pathname).toBe('/admin/services/Maps/Roads.MapServer');
     await page.getByRole('link', { name: 'Show it in the response of the SOAP service' }).click();
     expect(await page.locator('mark').textContent()).toBe('<Name>Maps/Roads</Name>');
+    // Two services may have one name.
+    await page.goto('/admin/services/Maps/Boundaries.MapServer');
+    await page.getByRole('link', { name: 'Show it in the response of the SOAP service' }).click();
+    await page.locator('mark').waitFor();
+    const marked = await page.locator('pre', { has: page.locator('mark') }).textContent();
+    const before = page.evaluate<string>("document.querySelector('mark').previousSibling.data");
+    expect(marked?.slice((await before).length)).toMatch(
+      /^<Name>Maps\/Boundaries<\/Name>\s+<Type>MapServer</,
+    );
+    await page.goto('/admin?q=roads');
+    const everywhere = page.getByRole('searchbox', { name: 'Search everywhere' });
+    expect(await everywhere.inputValue()).toBe('roads');
+    await everywhere.press('Escape');
+    await everywhere.fill('');
+    await everywhere.press('Escape');
+    expect(await page.evaluate("document.activeElement?.id === 'everywhere'")).toBe(false);
+    await page.goto('/admin/system/audit');
+    await page.getByRole('searchbox', { name: 'Operation, target, user or field' }).fill('mode');
+    await page.getByRole('link', { name: 'Today' }).click();
+    await page.waitForURL(/fromDate=.*q=mode/);
     await page.goto('/admin/services');
     await page.getByRole('link', { name: 'the SOAP service' }).click();
 

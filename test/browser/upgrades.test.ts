@@ -184,6 +184,10 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
 
     await page.context().clearCookies();
     await expect.poll(() => strip.innerText(), endsWithin).toBe('Your session has ended. Sign in to go on.');
+    expect(await page.evaluate("getComputedStyle(document.getElementById('banner')).opacity")).toBe('0.6');
+    await page.context().addCookies([{ name: 'steward_session', value: token, url: address }]);
+    await strip.waitFor({ state: 'hidden' });
+    await page.context().clearCookies();
     await strip.getByRole('link', { name: 'Sign in' }).click();
     await page.getByLabel('Password').waitFor();
   });

@@ -113,6 +113,8 @@ it('finds pages, services, webhooks, users and jobs that the caller may see', as
       accept: 'text/html',
       cookie,
     });
+    expect(body).toMatch(/<h1>Search: [^<]+<\/h1>/);
+    expect(body).toMatch(/id="everywhere"[^>]* value="[^"]+"/);
     const main = body.split('<main')[1]?.split('</main>')[0] ?? '';
     return [...main.matchAll(/<h2>([^<]*)<\/h2>|<bdi>([^<]*)<\/bdi>/g)].map(
       ([, title, name]) => title ?? name,
@@ -182,8 +184,18 @@ describe('webhooks', () => {
     expect(await findings()).toEqual([
       '1 thing needs attention.',
       expect.stringMatching(/^Webhook .* was deactivated after too many failures\.$/),
+      expect.stringMatching(/^Webhook .* is inactive\.$/),
     ]);
     expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
+  });
+
+  it('does not say that everything works if webhooks are switched off', async () => {
+    for (const name of 'abcd') await server.register({ name, active: 'false' });
+    expect(await findings()).toEqual([
+      'Nothing needs attention.',
+      '4 webhooks are inactive: a, b, c and 1 more.',
+    ]);
+    expect(await see('administrator')).toContain('href="/admin/services/webhooks?health=inactive"');
   });
 
   it('counts all webhooks of a kind, and names three of them', async () => {
@@ -239,7 +251,7 @@ describe('webhooks', () => {
     await server.publish();
     await server.settle();
     expect((await findings()).slice(0, 2)).toEqual([
-      'Everything works.',
+      'Nothing needs attention.',
       expect.stringMatching(/^Webhook .* works again\. 4 more failures would deactivate it\.$/),
     ]);
   });

@@ -141,6 +141,11 @@ describe('in read-only mode', () => {
       expect(banner).toContain(`name="next" value="${path}"`);
       expect(banner).toMatch(/name="isReadOnly" value="false"[^]*Turn read-only mode off<\/button>/);
     }
+    const disabled = (label: string) =>
+      `disabled title="Not possible while the system is read-only.">${label}</button>`;
+    expect((await show('/admin/services')).body).toContain(disabled('Create service'));
+    expect((await show('/admin/security/users')).body).toContain(disabled('Add user'));
+    expect((await show('/admin/services/webhooks')).body).toContain(disabled('Create webhook'));
     const member = await show('/admin/services', 'member');
     expect(member.body).toContain('The system is read-only.');
     expect(member.body).not.toContain('Turn read-only mode off');
@@ -202,4 +207,17 @@ it('a link to a form fills in its fields, except secrets', async () => {
   expect(body).toMatch(/name="username"[^>]*value="mia"/);
   expect(body).toContain('<option value="publisher" selected>');
   expect(body).not.toContain('secret12');
+});
+
+it('a form has the focus in its first field, and leads back without a change', async () => {
+  const add = '/admin/security/users/add';
+  const cancelOf = async (path: string) =>
+    / <a href="([^"]*)">Cancel<\/a>/.exec((await show(path)).body)?.[1];
+  expect((await show(add)).body.match(/name="\w+"[^>]* autofocus/g)).toEqual([
+    expect.stringContaining('name="username"'),
+  ]);
+  expect(await cancelOf(add)).toBe('/admin/security/users');
+  expect(await cancelOf(`${add}?next=/admin/mode`)).toBe('/admin/mode');
+  expect(await cancelOf(`${add}?next=//evil.example`)).toBe('/admin/security/users');
+  expect(await cancelOf(`${add}?next=/admin/system/jobs/%7BjobId%7D`)).toBe('/admin/security/users');
 });

@@ -107,9 +107,11 @@ it('a page shows the key once, also with a page to continue with, and offers a p
   for (const { statusCode, body } of [created, rotated]) {
     expect(statusCode).toBe(200);
     expect(body.match(/whsec_/g)).toHaveLength(1);
-    expect(body).toMatch(/data-copy>whsec_/);
+    expect(body).toMatch(/data-copy="primary">whsec_/);
     expect(body).toContain(`href="${all}/${id}">Open One</a>`);
   }
+  expect(created.body).toContain('<button class="quiet">Ping (leaves this page)</button>');
+  expect(created.body).toContain(`<a href="${all}/create">Create another webhook</a>`);
   expect(await press(created.body, `${all}/${id}/ping`)).toBe(`${all}/${id}`);
 });
 

@@ -35,6 +35,7 @@ describe('the list', () => {
       name: 'One <b>',
       hookUrl: 'https://hooks.example/in?token=geheim',
     });
+    expect(await see(all)).not.toContain('Scope');
     await hooks.register({ service: 'World.MapServer' });
     const page = await see(all);
     expect(page).toContain(`<a href="${all}/${id}"><bdi>One &lt;b&gt;</bdi></a`);
@@ -67,8 +68,8 @@ describe('the list', () => {
     await failOnce();
     const text = textOf(await see(all));
     expect(text).toMatch(/failing hooks\S+ Failing 2 of 3 failures/);
-    expect(text).toMatch(/worse hooks\S+ OK 1 of 3 failures/);
-    expect(text).toMatch(/fine hooks\S+ OK No deliveries yet/);
+    expect(text).toMatch(/worse hooks\S+ Last delivery failed 1 of 3 failures/);
+    expect(text).toMatch(/fine hooks\S+ Not used yet No deliveries yet/);
     expect(text).toMatch(/off hooks\S+ Inactive by an administrator /);
     expect(text).toMatch(/never hooks\S+ Inactive never active/);
     expect(text).toMatch(/ failing hooks.* worse hooks.* fine hooks.* never hooks.* off hooks/);

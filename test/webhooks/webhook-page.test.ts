@@ -44,6 +44,7 @@ describe('a webhook', () => {
 
   it('shows the result of the last ping, and reads the page often until there is one', async () => {
     const { id } = await hooks.register();
+    expect(textOf(await see(`${all}/${id}`))).toContain('Not used yet Active, without failures.');
     hooks.httpClient.receiver = blackHole;
     await press(await see(`${all}/${id}`), `${all}/${id}/ping`);
     const waiting = await see(`${all}/${id}`);
@@ -187,6 +188,8 @@ describe('deliveries', () => {
       payload: JSON.stringify(service),
     });
     await hooks.publish({ changeType: 'UpgradeStarted', payload: JSON.stringify(job) });
+    const rollback = JSON.stringify({ ...job, operation: 'rollback', to: '0.9' });
+    await hooks.publish({ changeType: 'UpgradeStarted', payload: rollback });
     await hooks.publish({
       changeType: 'WebhookFailing',
       payload: JSON.stringify({ ...webhook, ...failures }),
@@ -196,7 +199,7 @@ describe('deliveries', () => {
     const subjects = [...page.matchAll(/data-label="Subject"><div>([\s\S]*?)<\/div>/g)].map(([, cell = '']) =>
       textOf(cell).trim(),
     );
-    expect(subjects).toEqual(['Other &lt;1&gt;', '1.0 → 1.1', 'World.MapServer']);
+    expect(subjects).toEqual(['Other &lt;1&gt;', 'Rollback to 0.9', '1.0 → 1.1', 'World.MapServer']);
     expect(page).toMatch(/<select id="filter-changeType"[\s\S]*?<option value="Harbour">Harbour<\/option>/);
     const found = await see(`${all}/deliveries?changeType=ServiceCreated&state=failed,missed`);
     expect(found).toContain('<option value="ServiceCreated" selected>');

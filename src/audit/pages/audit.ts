@@ -122,7 +122,8 @@ function changesView({ changes }: AuditEntry): Html {
   const [first, ...others] = changes;
   if (!first) return html`<span class="none">none</span>`;
   const lines = changes.map(
-    ({ field, before, after }) => html`<strong>${field}</strong>: ${valueText(before)} → ${valueText(after)}`,
+    ({ field, before, after }) =>
+      html`<strong>${field}</strong>: ${valueText(field, before)} → ${valueText(field, after)}`,
   );
   const isShort = String(first.before).length + String(first.after).length <= 40;
   if (others.length === 0 && isShort) return html`${lines}`;
@@ -137,8 +138,9 @@ function changesView({ changes }: AuditEntry): Html {
   </details>`;
 }
 
-function valueText(value: string | number | boolean | null): Html {
-  return value === null || value === '' ? html`<span class="none">none</span>` : html`${String(value)}`;
+function valueText(field: string, value: string | number | boolean | null): Html {
+  if (value === null || value === '') return html`<span class="none">none</span>`;
+  return html`${field.endsWith('At') && typeof value === 'number' ? formatTime(value) : String(value)}`;
 }
 
 function toolbarOf(given: ListParameters, total: number, { here, now }: PageContext<unknown>): Html {

@@ -1,5 +1,5 @@
 // The page of all users: their roles, when they last signed in, and what an administrator can do about each.
-import { actionButton, confirmedAction } from '../../console/action.ts';
+import { actionButton, confirmedAction, linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
 import {
@@ -69,7 +69,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
     filters: [renderSelect('role', 'Role', roleOptions, keep.role)],
     keep: sortedBy,
     count: formatCount(listed.length, 'user'),
-    actions: html`<a class="button" href="${add}">Add user</a>`,
+    actions: linkButton(page, add, 'Add user'),
   })}
     ${
       listed.length === 0

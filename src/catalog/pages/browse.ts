@@ -1,4 +1,5 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
+import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import {
   type Option,
@@ -142,12 +143,12 @@ function toolbar(page: PageContext<unknown>, { services, folderName, count }: Se
 }
 
 /** A new service lies in the folder of the page. */
-function createActions({ href, caller }: PageContext<unknown>, folderName: string): Html | false {
+function createActions(page: PageContext<unknown>, folderName: string): Html | false {
   const service = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
   return (
-    mayCall(caller, 'publisher') &&
-    html`<a class="button second" href="${href('services', 'createFolder')}">Create folder</a>
-      <a class="button" href="${href('services', 'createService')}${service && `?${service}`}">Create service</a>`
+    mayCall(page.caller, 'publisher') &&
+    html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'second')}
+      ${linkButton(page, `${page.href('services', 'createService')}${service && `?${service}`}`, 'Create service')}`
   );
 }
 

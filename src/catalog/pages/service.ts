@@ -1,12 +1,12 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
-import { confirmedAction } from '../../console/action.ts';
+import { confirmedAction, linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import { type Service, addressOfService, audiences, fullNameOf, rootFolder } from '../catalog.ts';
+import { type Service, addressOfService, audiences, pathOfService, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {
   readonly baseUrl: () => string;
@@ -34,7 +34,7 @@ export function showService({ baseUrl, soapPath, webhooksOf }: ServiceViewOption
       ${
         mayChange &&
         html`<div class="lead-actions">
-          <a class="button" href="${page.here('edit')}">Edit service</a>
+          ${linkButton(page, page.here('edit'), 'Edit service')}
           ${destructiveAction(page, {
             label: 'Delete service',
             action: page.here('delete'),
@@ -83,7 +83,7 @@ function factsOf(
 
 /** The page of the SOAP service sends the request for the folder and marks the service in the answer. */
 function soapQuery(service: Service): string {
-  return new URLSearchParams({ FolderName: service.folderName, show: fullNameOf(service) }).toString();
+  return new URLSearchParams({ FolderName: service.folderName, show: pathOfService(service) }).toString();
 }
 
 function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {

@@ -43,7 +43,7 @@ markSentForms();
 function addButton(place, label, onClick) {
   const button = document.createElement('button');
   button.type = 'button';
-  button.className = 'quiet';
+  button.className = place.dataset.copy === 'primary' ? 'primary' : 'quiet';
   button.textContent = label;
   button.addEventListener('click', () => onClick(button));
   place.after(button);
@@ -227,7 +227,13 @@ function keepLive() {
         cache: 'no-store',
         signal: AbortSignal.timeout(10_000),
       });
-      if (response.status === 401 || response.status === 403) return showEnded();
+      if (response.status === 401 || response.status === 403) {
+        // The reader may sign in again in another tab.
+        timer = setTimeout(refresh, 5000);
+        return showEnded();
+      }
+      // The forms of the page need the token of the new session.
+      if (response.ok && document.body.dataset.connection === 'ended') return location.reload();
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
       if (response.ok) {
         failures = 0;
@@ -256,6 +262,7 @@ function keepLive() {
   showTitle();
   wait();
   document.addEventListener('visibilitychange', () => document.hidden || waits().length === 0 || refresh());
+  addEventListener('focus', () => document.body.dataset.connection && refresh());
   document.addEventListener('change', ({ target }) => {
     if (target.closest('[data-in-place]')) target.form?.requestSubmit();
   });
@@ -284,10 +291,21 @@ keepLive();
 /** The form contains the boxes of all rows. */
 function offerSelectAll(form) {
   const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  addButton(form.lastElementChild, 'Select all', () => boxes().forEach((box) => (box.checked = true)));
+  addButton(form.lastElementChild, 'Select all on this page', () =>
+    boxes().forEach((box) => (box.checked = true)),
+  );
 }
 
 for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);
+
+/** The links that filter a list keep what the reader has entered beside them. */
+document.addEventListener('click', ({ target }) => {
+  const link = target.closest('.toolbar .chips a');
+  const url = link && new URL(link.href);
+  for (const { name, value } of link?.closest('.toolbar').querySelectorAll('[type="search"], select') ?? [])
+    url.searchParams.set(name, value);
+  if (link) link.href = url;
+});
 
 /** `/` and Ctrl-K lead to the search. */
 function offerSearchKeys(input) {
@@ -300,6 +318,7 @@ function offerSearchKeys(input) {
     input.focus();
     input.select();
   });
+  input.addEventListener('keydown', ({ key }) => key === 'Escape' && input.value === '' && input.blur());
 }
 
 for (const input of document.querySelectorAll('#everywhere')) offerSearchKeys(input);
@@ -400,12 +419,16 @@ function offerTry(form) {
 
 /** Marks the service that the address names. */
 function markName(block) {
-  const name = new URLSearchParams(location.search).get('show');
-  const [before, after] = block.textContent.split(`<Name>${escapeXml(name ?? '')}</Name>`);
-  if (after === undefined) return;
+  const shown = new URLSearchParams(location.search).get('show') ?? '';
+  const [, name, type] = /^(.*)\.(.*)$/.exec(shown) ?? [];
+  const text = block.textContent;
+  const found = [...text.matchAll(/<Name>(.*)<\/Name>(?=\s*<Type>(.*)<\/Type>)/g)].find(
+    (one) => name !== undefined && one[1] === escapeXml(name) && one[2] === type,
+  );
+  if (!found) return;
   const mark = document.createElement('mark');
-  mark.textContent = `<Name>${escapeXml(name)}</Name>`;
-  block.replaceChildren(before, mark, block.textContent.slice(before.length + mark.textContent.length));
+  mark.textContent = found[0];
+  block.replaceChildren(text.slice(0, found.index), mark, text.slice(found.index + found[0].length));
   mark.scrollIntoView({ block: 'center' });
 }
 

@@ -57,6 +57,7 @@ export async function readSystemHealth(
   const deactivated = listWebhooks(store).filter(
     (webhook) => !webhook.active && webhook.deactivatedBy === 'failures',
   );
+  const inactive = listWebhooks(store).filter((webhook) => !webhook.active && !deactivated.includes(webhook));
   const recovered = failing.filter(({ hasRecovered }) => hasRecovered);
   const endangered = failing.filter(({ hasRecovered }) => !hasRecovered);
   const findings: Finding[] = [
@@ -83,6 +84,10 @@ export async function readSystemHealth(
       text: `Webhook ${webhook.name} works again. ${formatCount(left, 'more failure')} would deactivate it.`,
       href: href('services', 'webhooks', webhook.id),
     })),
+    ...group(page, 'info', inactive, 'inactive', {
+      one: ({ name }) => `Webhook ${name} is inactive.`,
+      many: 'are inactive',
+    }),
   ];
   return { findings, deactivated, failing: [...webhooksOf(endangered), ...unreached] };
 }
@@ -171,9 +176,9 @@ export function healthView({ findings }: SystemHealth): Html {
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
   const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
   const rest = findings.filter((finding) => !reasons.includes(finding));
-  return html`<div id="health" data-live="10">
+  return html`<div id="health" data-live="5">
     <div class="health ${worst}" role="status">
-      <p><strong>${sentenceOf(worst, sum(reasons))}</strong></p>
+      <p><strong>${sentenceOf(worst, sum(reasons), rest.length)}</strong></p>
       ${findingList(reasons)}
     </div>
     ${findingList(rest)}
@@ -184,8 +189,8 @@ function sum(findings: readonly Finding[]): number {
   return findings.reduce((total, { count }) => total + count, 0);
 }
 
-function sentenceOf(worst: Severity, reasons: number): string {
-  if (worst === 'good') return 'Everything works.';
+function sentenceOf(worst: Severity, reasons: number, others: number): string {
+  if (worst === 'good') return others === 0 ? 'Everything works.' : 'Nothing needs attention.';
   if (worst === 'busy') return 'A job is running.';
   return `${formatCount(reasons, 'thing')} ${reasons === 1 ? 'needs' : 'need'} attention.`;
 }

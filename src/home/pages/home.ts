@@ -30,7 +30,7 @@ import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
-import type { InstalledVersion } from '../root.rest.ts';
+import { type InstalledVersion, searchedIn } from '../root.rest.ts';
 import { navigation } from './frame.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
 import { showSearch } from './search.ts';
@@ -66,7 +66,7 @@ type Card = {
 /** The parts with `data-live` update themselves while a script runs. */
 export function showHome(options: HomeOptions): View<unknown> {
   return async (page) => {
-    const query = (page.query.get('q') ?? '').trim().slice(0, 256);
+    const query = searchedIn(page.query);
     if (query !== '') return showSearch({ ...options, navigation: navigation(options.store) }, query, page);
     const isAdministrator = mayCall(page.caller, 'administrator');
     const health = isAdministrator && (await readSystemHealth(options.store, page));
@@ -78,7 +78,7 @@ export function showHome(options: HomeOptions): View<unknown> {
           modeCard(options, page),
         ]
       : [versionCard(options, page), modeCard(options, page), catalogCard(options, page)];
-    return html`<ul class="cards" id="cards" data-live="10">
+    return html`<ul class="cards" id="cards" data-live="5">
         ${cards.map(cardView)}
       </ul>
       <div class="split">
@@ -104,7 +104,7 @@ async function recentView(
   const entries = await whileAvailable(async () => (await store.audit.page(filter, 0, 40)).entries, []);
   const changes = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
   const names = await Promise.all(changes.map(({ target }) => nameOf(target ?? '')));
-  return html`<section aria-labelledby="recent" id="changes" data-live="10">
+  return html`<section aria-labelledby="recent" id="changes" data-live="5">
     <h2 id="recent">${isAdministrator ? 'Last changes' : 'Your last changes'}</h2>
     ${
       changes.length === 0

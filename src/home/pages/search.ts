@@ -34,10 +34,9 @@ export async function showSearch(
   const shown = groups.filter(({ found }) => found.length > 0);
   if (shown.length === 0)
     return html`<p>Nothing contains “${query}”. <a href="${page.href()}">Show the overview</a></p>`;
-  return html`<p class="hint">What contains “${query}”:</p>
-    ${shown.map(
-      ({ title, found }) =>
-        html`<section>
+  return html`${shown.map(
+    ({ title, found }) =>
+      html`<section>
           <h2>${title}</h2>
           <ul class="recent">
             ${found
@@ -49,7 +48,7 @@ export async function showSearch(
           </ul>
           ${found.length > maxFound && html`<p class="hint">… and ${found.length - maxFound} more.</p>`}
         </section> `,
-    )}`;
+  )}`;
 }
 
 async function findAll(

@@ -1,5 +1,5 @@
 // The pages of uploaded files: the list, and one file.
-import { confirmedAction } from '../../console/action.ts';
+import { confirmedAction, linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import {
   type Row,
@@ -40,16 +40,16 @@ export function uploadsView(uploads: readonly Upload[], page: PageContext<unknow
   const range = pageRange(page.query, { usual: 50 });
   const add = `${page.here('upload')}?next=${encodeURIComponent(page.here())}`;
   if (uploads.length === 0)
-    return renderEmpty('No file is uploaded. Upgrades take their licenses from here.', {
-      href: add,
-      label: 'Upload the first file',
-    });
+    return renderEmpty(
+      'No file is uploaded. Upgrades take their licenses from here.',
+      page.isReadOnly ? undefined : { href: add, label: 'Upload the first file' },
+    );
   return html`${renderToolbar({
     action: page.here(),
     search: { label: 'Search files', value: search },
     keep: sortedBy,
     count: formatCount(listed.length, 'file'),
-    actions: html`<a class="button" href="${add}">Upload a file</a>`,
+    actions: linkButton(page, add, 'Upload a file'),
   })}
     ${
       listed.length === 0

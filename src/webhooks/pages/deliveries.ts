@@ -146,9 +146,10 @@ export function renderSubject({ type, service, data }: WebhookEvent): Html {
 
 /** Anybody who may publish events may use these types, so the data may have any form. */
 function subjectIn(data: string): string | undefined {
-  const { webhookName, from, to } = JSON.parse(data) as Readonly<Record<string, unknown>>;
+  const { webhookName, operation, from, to } = JSON.parse(data) as Readonly<Record<string, unknown>>;
   if (typeof webhookName === 'string') return webhookName;
-  return typeof from === 'string' && typeof to === 'string' ? `${from} → ${to}` : undefined;
+  if (typeof from !== 'string' || typeof to !== 'string') return undefined;
+  return operation === 'rollback' ? `Rollback to ${to}` : `${from} → ${to}`;
 }
 
 function renderRedelivered(page: PageContext<unknown>, delivery: Delivery): Html | false {

@@ -106,7 +106,11 @@ export const healthColours: Readonly<Record<WebhookHealth, 'good' | 'warn' | 'ba
   inactive: 'warn',
 };
 
-export function renderHealth({ health }: HealthView): Html {
+/** An active webhook is as good as its last delivery. */
+export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 'failed' | undefined): Html {
+  if (health === 'ok' && lastOutcome === 'failed')
+    return html`<span class="state warn">Last delivery failed</span>`;
+  if (health === 'ok' && lastOutcome === undefined) return html`<span class="state">Not used yet</span>`;
   return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
 }
 

@@ -18,7 +18,7 @@ export function deliveryLink(webhookId: string, id: string): NoticeLink {
 
 /** The page of the webhook follows the ping. */
 export function pingStep({ id }: { readonly id: string }): NextStep {
-  return { label: 'Ping', path: [...root, id, 'ping'], next: [...root, id] };
+  return { label: 'Ping (leaves this page)', path: [...root, id, 'ping'], next: [...root, id] };
 }
 
 /** Of one webhook, or of all. */

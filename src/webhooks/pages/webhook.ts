@@ -44,11 +44,13 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;
     const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
     const isUnreached = failed && view.health === 'ok';
+    const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
+    const isUnused = outcome === undefined && view.health === 'ok';
     return html`${renderActions(page)} ${signInHint(page)}
       <div class="split side">
         <div>
-          <div class="health ${isUnreached ? 'warn' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
-            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view)} ${explainHealth(webhook, view, now)}</p>`}
+          <div class="health ${isUnreached ? 'warn' : isUnused ? 'busy' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
+            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view, outcome)} ${explainHealth(webhook, view, now)}</p>`}
             ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook)}
           </div>
           <section aria-labelledby="recent">

@@ -1,5 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
+import { actionButton, linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import {
   type Column,
@@ -72,11 +73,11 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
       keep: kept,
       chips: renderHealthChips(searched, keep),
       count: html`<span id="webhook-count" data-live="10">${formatCount(listed.length, 'webhook')}</span>`,
-      actions: html`<a class="button" href="${page.here('create')}">Create webhook</a>`,
+      actions: linkButton(page, page.here('create'), 'Create webhook'),
     })}
       ${signInHint(page)}
       <div id="webhooks" data-live="10">
-        ${listed.length === 0 ? renderNone(page, keep) : await renderRows(page, store, shown, columnsOf(sorting, keep))}
+        ${listed.length === 0 ? renderNone(page, keep) : await renderRows(page, store, shown, columnsOf(sorting, keep, listed))}
         ${renderPager('Webhooks', range, listed.length, { keep })}
       </div>
       ${canSelect(page) && shown.length > 0 && renderBulk(page)}
@@ -119,13 +120,18 @@ function lastChangeAt({ endedAt, createdAt }: DeliverySummary): number {
   return endedAt ?? createdAt;
 }
 
-function columnsOf(sorting: WebhookSorting, keep: ListParameters): Column[] {
+/** The scope only if there are several. */
+function columnsOf(
+  sorting: WebhookSorting,
+  keep: ListParameters,
+  listed: readonly ListedWebhook[],
+): Column[] {
   return [
     sortableColumn('Webhook', 'name', sorting, keep),
     sortableColumn('Health', 'health', sorting, keep),
     'Recent deliveries',
     sortableColumn('Last delivery', 'last', sorting, keep),
-    'Scope',
+    ...(listed.some(({ webhook }) => webhook.service !== null) ? ['Scope'] : []),
     'Actions',
   ];
 }
@@ -139,9 +145,17 @@ async function renderRows(
   const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
   const ids = shown.map(({ webhook }) => webhook.id);
   const newest = await store.deliveries.newest(ids, maxSparks);
+  const outcomes = await store.deliveries.lastOutcomes(ids);
   const rows = shown.map((one): Row => {
     const { id } = one.webhook;
-    return rowOf(page, store, one, { recent: newest.get(id) ?? [], undelivered: undelivered.get(id) ?? 0 });
+    const cells = rowOf(page, one, {
+      recent: newest.get(id) ?? [],
+      outcome: outcomes.get(id),
+      undelivered: undelivered.get(id) ?? 0,
+    });
+    return columns.includes('Scope')
+      ? cells.toSpliced(-1, 0, renderService(page, store, one.webhook))
+      : cells;
   });
   return renderList(
     'Webhooks',
@@ -151,13 +165,13 @@ async function renderRows(
   );
 }
 
-function renderNone({ here }: PageContext<unknown>, { q, health }: ListParameters): Html {
+function renderNone({ here, isReadOnly }: PageContext<unknown>, { q, health }: ListParameters): Html {
   return q || health
     ? renderEmpty('No webhook matches.', { href: here(), label: 'Remove the filters' })
-    : renderEmpty('There are no webhooks yet. A webhook sends the events of services to an address.', {
-        href: here('create'),
-        label: 'Create the first webhook',
-      });
+    : renderEmpty(
+        'There are no webhooks yet. A webhook sends the events of services to an address.',
+        isReadOnly ? undefined : { href: here('create'), label: 'Create the first webhook' },
+      );
 }
 
 /** Links to the webhooks of each health, with their numbers. */
@@ -182,17 +196,20 @@ function renderHealthChips(
 }
 
 /** `undelivered` counts the deliveries that a redelivery can recover. */
-type WebhookDeliveries = { readonly recent: readonly DeliverySummary[]; readonly undelivered: number };
+type WebhookDeliveries = {
+  readonly recent: readonly DeliverySummary[];
+  readonly outcome: 'delivered' | 'failed' | undefined;
+  readonly undelivered: number;
+};
 
 function rowOf(
   page: PageContext<unknown>,
-  store: ReadableStore,
   { webhook, view }: ListedWebhook,
-  { recent, undelivered }: WebhookDeliveries,
+  { recent, outcome, undelivered }: WebhookDeliveries,
 ): Row {
   const [last] = recent;
   const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
-  const isUnreached = view.health === 'ok' && view.failures === 0 && ended?.state === 'failed';
+  const ping = outcome === 'failed' && ended?.isPing ? 'a ping' : '';
   return [
     html`${
       canSelect(page) &&
@@ -200,12 +217,9 @@ function rowOf(
     }
       <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>
       <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
-    isUnreached
-      ? html`<span class="state warn">Last delivery failed</span> ${ended.isPing && html`<span class="hint">a ping</span>`}`
-      : html`${renderHealth(view)} <span class="hint">${summariseHealth(webhook, view)}</span>`,
+    html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(webhook, view) || ping}</span>`,
     last ? sparkline(recent) : html`<span class="none">No deliveries yet</span>`,
     last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`,
-    renderService(page, store, webhook),
     renderRowMenu(page, webhook, undelivered),
   ];
 }

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type PageAction, actionButton } from './action.ts';
-import { formatTime } from './json.ts';
+import { formatTime } from './time.ts';
 import { type Theme, themeOf, themeSwitch } from './theme.ts';
 
 const securityHeaders = {

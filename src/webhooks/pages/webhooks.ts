@@ -1,6 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { actionButton, linkButton } from '../../console/action.ts';
+import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import {
   type Column,

@@ -158,7 +158,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
 
 /** Such as `Create another webhook`. */
 function titleAgain({ title }: Operation): string {
-  const another = title.replace(/^(Create|Add|Upload) (a )?/, '$1 another ');
+  const another = title.replace(/^(Create|Add|Upload) /, '$1 another ');
   return another === title ? `${title} again` : another;
 }
 

@@ -419,11 +419,10 @@ function offerTry(form) {
 
 /** Marks the service that the address names. */
 function markName(block) {
-  const shown = new URLSearchParams(location.search).get('show') ?? '';
-  const [, name, type] = /^(.*)\.(.*)$/.exec(shown) ?? [];
+  const [, name = '', type] = /^(.*)\.(.*)$/.exec(new URLSearchParams(location.search).get('show')) ?? [];
   const text = block.textContent;
   const found = [...text.matchAll(/<Name>(.*)<\/Name>(?=\s*<Type>(.*)<\/Type>)/g)].find(
-    (one) => name !== undefined && one[1] === escapeXml(name) && one[2] === type,
+    (one) => one[1] === escapeXml(name) && one[2] === type,
   );
   if (!found) return;
   const mark = document.createElement('mark');

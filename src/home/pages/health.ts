@@ -54,10 +54,9 @@ export async function readSystemHealth(
   const unreached = active.filter(
     (webhook) => !counted.has(webhook) && outcomes.get(webhook.id) === 'failed',
   );
-  const deactivated = listWebhooks(store).filter(
-    (webhook) => !webhook.active && webhook.deactivatedBy === 'failures',
-  );
-  const inactive = listWebhooks(store).filter((webhook) => !webhook.active && !deactivated.includes(webhook));
+  const switchedOff = listWebhooks(store).filter((webhook) => !webhook.active);
+  const deactivated = switchedOff.filter(({ deactivatedBy }) => deactivatedBy === 'failures');
+  const inactive = switchedOff.filter(({ deactivatedBy }) => deactivatedBy !== 'failures');
   const recovered = failing.filter(({ hasRecovered }) => hasRecovered);
   const endangered = failing.filter(({ hasRecovered }) => !hasRecovered);
   const findings: Finding[] = [

@@ -188,7 +188,7 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
     fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
     present: ({ startAt }) => ({ startAt: String(startAt ?? '') }),
     answer: statusAnswer,
-    run: async ({ subject, values: { startAt, ignoreWindows }, update }) => {
+    run: async ({ subject, values: { startAt, ignoreWindows = false }, update }) => {
       const at = runtime.now();
       const job = await update((transaction) => {
         requireStart(transaction, { startAt, ignoreWindows }, at);

@@ -41,7 +41,7 @@ import {
   importedManifest,
   installedVersions,
 } from './versions/deployment.ts';
-import { ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
+import { type StartTime, ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -228,7 +228,7 @@ type StartRequest = {
   readonly startedBy: string;
   readonly manifest?: readonly Version[] | undefined;
   readonly planDigest?: string | undefined;
-  readonly startTime: { readonly startAt?: number | undefined; readonly ignoreWindows: boolean };
+  readonly startTime: StartTime;
   /** What the second preflight of a scheduled job needs. */
   readonly request: UpgradeValues;
 };
@@ -239,7 +239,7 @@ async function start(
 ): Promise<Outcome> {
   const id = runtime.newId();
   const at = runtime.now();
-  const { startAt, ignoreWindows } = startTime;
+  const { startAt, ignoreWindows = false } = startTime;
   const accept = () =>
     update(
       (transaction) => {

@@ -10,13 +10,16 @@ export const startAtField = moment().describe(
 );
 
 export const ignoreWindowsField = boolean()
-  .default(false)
-  .describe('Whether to start also while no maintenance window is open.');
+  .optional()
+  .describe('Whether to start also while no maintenance window is open. Default: false.');
 
-type Start = { readonly startAt?: number | undefined; readonly ignoreWindows: boolean };
+export type StartTime = {
+  readonly startAt?: number | undefined;
+  readonly ignoreWindows?: boolean | undefined;
+};
 
 /** Throws if no job may start at that time, or now without one. */
-export function requireStart(reader: Reader, { startAt, ignoreWindows }: Start, at: number): void {
+export function requireStart(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
   if (startAt !== undefined) {
     const problem =
       startAt <= at
@@ -26,6 +29,6 @@ export function requireStart(reader: Reader, { startAt, ignoreWindows }: Start, 
           : undefined;
     if (problem !== undefined) throw invalid([{ field: 'startAt', message: problem }]);
   }
-  const closed = ignoreWindows ? undefined : reasonClosed(reader, startAt ?? at, 'the job');
+  const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at, 'the job');
   if (closed !== undefined) throw new ServiceError('conflict', closed);
 }

@@ -54,7 +54,7 @@ const good = `${client}
     if (!services) throw new Error(error.error.message);
     const names: string[] = services.services.map(({ serviceName }) => serviceName);
     const { data: status } = await client.GET('/admin/system/upgrades', { params: { query: { wait: 0 } } });
-    const state: 'no_upgrade' | 'in_progress' | 'failed' | 'success' | 'cancelled' | undefined = status?.status.state;
+    const state: 'no_upgrade' | 'in_progress' | 'failed' | 'success' | 'cancelled' | 'scheduled' | undefined = status?.status.state;
     const { data: settings } = await client.POST('/admin/services/webhooks/settings', {
       body: { notificationAttempts: 2 },
       headers: { 'content-type': 'application/x-www-form-urlencoded' },

@@ -113,7 +113,8 @@ export function createServices(options: AppOptions) {
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
-    if (isOpen(job)) return;
+    // Only the end of a run is an entry of its own: the entry of the request says that a scheduled job was cancelled.
+    if (isOpen(job) || (job.state === 'cancelled' && job.startedAt === null)) return;
     const outcome = job.state === 'failed' ? 'failed' : 'success';
     const operation = 'system/jobs/{job}/end';
     const entry = auditService.createEntry({ at, operation, target: `system/jobs/${job.id}`, outcome });

@@ -42,7 +42,9 @@ const progressAnswer = answerObject('Progress', 'How far a job is.', {
     .int()
     .nonnegative()
     .nullable()
-    .describe('An estimate from the weights of the steps that are left. Null: no step was measured yet.'),
+    .describe(
+      'An estimate from the weights of the steps that are left. Null: no step was measured yet, or the job has not started.',
+    ),
 });
 
 export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {

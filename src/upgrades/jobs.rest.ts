@@ -20,14 +20,20 @@ import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answer
 import type { JobRunner } from './jobs/job-runner.ts';
 import type { JobService } from './jobs/job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
-import { moveStart } from './jobs/job-schedule.ts';
+import { moveStart, requireScheduled } from './jobs/job-schedule.ts';
 import { type Job, isOpen, newestJob } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobTitle } from './pages/job-parts.ts';
 import { jobListView } from './pages/job-list.ts';
 import { jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';
-import { ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
+import {
+  ignoreWindowsField,
+  ignoredWindows,
+  requireWindow,
+  startAtField,
+  startProblems,
+} from './schedule.rest.ts';
 
 type JobsOptions = {
   store: ReadableStore;
@@ -188,15 +194,20 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
     fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
     present: ({ startAt }) => ({ startAt: String(startAt ?? '') }),
     answer: statusAnswer,
+    check: ({ values: { startAt } }) => ({ problems: startProblems(startAt, runtime.now()) }),
     run: async ({ subject, values: { startAt, ignoreWindows = false }, update }) => {
       const at = runtime.now();
-      const job = await update((transaction) => {
-        requireStart(transaction, { startAt, ignoreWindows }, at);
-        const change = { startAt, ignoresWindows: ignoreWindows };
-        const moved = moveStart(transaction, readAgain(transaction, subject), change, at);
-        notify(transaction, moved, at);
-        return moved;
-      });
+      const job = await update(
+        (transaction) => {
+          const current = readAgain(transaction, subject);
+          requireScheduled(current);
+          requireWindow(transaction, { startAt, ignoreWindows }, at);
+          const moved = moveStart(transaction, current, { startAt, ignoresWindows: ignoreWindows }, at);
+          notify(transaction, moved, at);
+          return moved;
+        },
+        { changes: () => ignoredWindows(ignoreWindows) },
+      );
       return {
         json: await readStatus(options, job),
         notice: { text: `The start was moved to ${formatTime(startAt)}.` },

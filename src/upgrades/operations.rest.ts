@@ -41,7 +41,14 @@ import {
   importedManifest,
   installedVersions,
 } from './versions/deployment.ts';
-import { type StartTime, ignoreWindowsField, requireStart, startAtField } from './schedule.rest.ts';
+import {
+  type StartTime,
+  ignoreWindowsField,
+  ignoredWindows,
+  requireWindow,
+  startAtField,
+  startProblems,
+} from './schedule.rest.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -166,7 +173,11 @@ function upgradeOperation(options: OperationsOptions): Operation {
     effect: 'writes',
     fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...startFields },
     answer: statusAnswer,
-    check: ({ values }) => checkUpgrade(options, values),
+    check: async ({ values }) => {
+      const { problems, prepared } = await checkUpgrade(options, values);
+      const found = [...problems, ...startProblems(values.startAt, options.runtime.now())];
+      return { problems: found, ...(prepared && { prepared }) };
+    },
     run: ({ values, caller, update, prepared: inputs }) =>
       start(options, {
         update,
@@ -206,6 +217,7 @@ function rollbackOperation(options: OperationsOptions): Operation {
     effect: 'writes',
     fields: { versionManifest: versionField, ...startFields },
     answer: statusAnswer,
+    check: ({ values }) => ({ problems: startProblems(values.startAt, options.runtime.now()) }),
     run: async ({ values, caller, update }) => {
       const inventory = await options.executor.inventory();
       return start(options, {
@@ -243,7 +255,7 @@ async function start(
   const accept = () =>
     update(
       (transaction) => {
-        requireStart(transaction, startTime, at);
+        requireWindow(transaction, startTime, at);
         const prepared = prepareIn(transaction);
         const { problems, to } = prepared;
         if (problems.length > 0 || to === null) throw invalid(problems);
@@ -262,7 +274,11 @@ async function start(
         notify(transaction, accepted, at);
         return accepted;
       },
-      { target: `system/jobs/${id}`, ...(needs && { needs }) },
+      {
+        target: `system/jobs/${id}`,
+        changes: () => ignoredWindows(ignoreWindows),
+        ...(needs && { needs }),
+      },
     );
   const job = await (startAt === undefined ? jobRunner.run(accept) : accept());
   const what = job.operation === 'upgrade' ? 'Upgrade' : 'Rollback';

@@ -1,6 +1,7 @@
 // When a job may start: the fields of a start time, and its check.
-import { ServiceError, invalid } from '../lib/errors.ts';
+import { type Problem, ServiceError } from '../lib/errors.ts';
 import { boolean, moment } from '../rest/field-types.ts';
+import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import { maxAheadMs } from './jobs/job-schedule.ts';
 import { reasonClosed } from './schedule/windows.ts';
@@ -18,17 +19,20 @@ export type StartTime = {
   readonly ignoreWindows?: boolean | undefined;
 };
 
-/** Throws if no job may start at that time, or now without one. */
-export function requireStart(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
-  if (startAt !== undefined) {
-    const problem =
-      startAt <= at
-        ? 'must be in the future.'
-        : startAt > at + maxAheadMs
-          ? 'must be at most 90 days ahead.'
-          : undefined;
-    if (problem !== undefined) throw invalid([{ field: 'startAt', message: problem }]);
-  }
+export function startProblems(startAt: number | undefined, at: number): Problem[] {
+  if (startAt === undefined) return [];
+  if (startAt <= at) return [{ field: 'startAt', message: 'must be in the future.' }];
+  if (startAt > at + maxAheadMs) return [{ field: 'startAt', message: 'must be at most 90 days ahead.' }];
+  return [];
+}
+
+/** Throws if no window is open at that time, or now without one. */
+export function requireWindow(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
   const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at, 'the job');
   if (closed !== undefined) throw new ServiceError('conflict', closed);
+}
+
+/** The audit entry says so, also if the job did before. */
+export function ignoredWindows(ignoreWindows: boolean): readonly Change[] {
+  return ignoreWindows ? compareFields({}, { ignoreWindows }) : [];
 }

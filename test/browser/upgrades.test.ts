@@ -59,7 +59,7 @@ async function startRelease(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
   // There is no way back, so the browser requires the version.
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
-  const confirm = page.getByLabel(/^Type .* to confirm/);
+  const confirm = page.getByLabel(/^Type .* to confirm/).first();
   expect(
     await confirm.evaluate((input) => (input as unknown as { checkValidity: () => boolean }).checkValidity()),
   ).toBe(false);

@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
     await page.getByLabel('License file').setInputFiles(`${checkout}package.json`);
     await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
-    const confirm = page.getByLabel('to confirm');
+    const confirm = page.getByLabel('to confirm').first();
     await confirm.fill((await confirm.getAttribute('title')) ?? '');
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expect.poll(() => page.locator('#job .state').innerText()).toBe('Succeeded');

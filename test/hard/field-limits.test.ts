@@ -30,10 +30,13 @@ const patterns: Record<string, (length: number) => string> = {
   changeTypes: (length) => `A,B${' '.repeat(length - 'A,B'.length)}`,
   state: (length) => `failed,${' '.repeat(length - 'failed,missed'.length)}missed`,
   status: (length) => 'none'.padEnd(length, 'e'),
+  windows: (length) => '[]'.padEnd(length),
 };
 
 /** The limits of a signature key are in bytes, not in characters. */
 const exceptions: Record<string, { good: string[]; bad: string[] }> = {
+  // A start must be in the next 90 days.
+  startAt: { good: [], bad: ['-1', '0', '999999999999999', '1000000000000000'] },
   signatureKey: { good: [key(24), key(64)], bad: [key(23), key(65)] },
 };
 

@@ -65,6 +65,16 @@ describe('the page before the first upgrade', () => {
     expect(await openVersions()).not.toContain('New</span>');
   });
 
+  it('schedules only with a time', async () => {
+    await start();
+    const page = await open({ version: patch1 });
+    const [now = '', later = ''] = page.match(/<form[^>]*action="[^"]*\/upgrade"[\s\S]*?<\/form>/g) ?? [];
+    expect(now).toContain('Start the upgrade');
+    expect(now).not.toContain('startAt');
+    expect(later).toMatch(/<input id="startAt" name="startAt" type="datetime-local" required/);
+    expect(later).toContain('Schedule the upgrade');
+  });
+
   it('lists what was checked before the start, and says that the license is not', async () => {
     await start();
     const license = await upload('license.json', '{}');
@@ -142,7 +152,7 @@ describe('the page before the first upgrade', () => {
     await start();
     const patch = await open({ version: patch1 });
     expect(patch).toContain('It can be cancelled, and can be rolled back afterwards.');
-    expect(patch).not.toContain('id="confirm"');
+    expect(patch).not.toContain('name="confirmVersion"');
     const license = await upload('license.json', '{}');
     const available = await server.get(`${upgrades}/available?token=${token}`);
     const patchOfRelease = available

@@ -1,5 +1,7 @@
 // Jobs that start later: acceptance, the second preflight, one start, missed starts, moving and cancelling.
 import { describe, expect, it } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Server } from '../kit/server.ts';
@@ -153,12 +155,47 @@ describe('a scheduled job', () => {
     );
   });
 
+  it('does not start if the windows are closed or the grace ends during its preflight', async () => {
+    const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
+    const { inventory } = executor;
+    let duringPreflight = () => Promise.resolve();
+    executor.inventory = async () => {
+      await duringPreflight();
+      return inventory();
+    };
+    await start({}, { executor });
+    await schedule(2 * hour);
+    // Thursday, 02:00.
+    const windows = [{ days: ['thu'], from: '02:30', to: '04:00', timeZone: 'UTC' }] as const;
+    duringPreflight = () =>
+      server.store.update((transaction) => transaction.write(maintenanceWindows, windows));
+    await server.runtime.advance(2 * hour);
+    expect((await status()).status.state).toBe('scheduled');
+    duringPreflight = () => server.runtime.sleep(hour);
+    await server.runtime.advance(30 * minute);
+    await server.runtime.advance(hour);
+    expect((await status()).status.messages.at(-1)?.message).toContain('it missed its start at');
+  });
+
+  it('fails without its plan', async () => {
+    await start();
+    const { jobId } = await schedule();
+    await server.store.update((transaction) => transaction.jobs.deletePlan(jobId));
+    await server.runtime.advance(hour);
+    expect((await status()).status.messages.at(-1)?.message).toContain('its plan is missing.');
+  });
+
   it('can be cancelled', async () => {
     await start();
     const { jobId } = await schedule();
     const cancelled = (await post(`jobs/${jobId}/cancel`)).json<Status>();
     expect(cancelled.status).toMatchObject({ state: 'cancelled', code: 4 });
     expect(codesOf(cancelled)).toEqual([2908, 2903]);
+    const { entries } = await get<{ entries: { operation: string }[] }>('/admin/system/audit');
+    expect(entries.map(({ operation }) => operation)).toEqual([
+      'system/jobs/{job}/cancel',
+      'system/upgrades/upgrade',
+    ]);
     await server.runtime.advance(2 * hour);
     expect((await status()).status.state).toBe('cancelled');
     expect((await upgrade(patch1)).statusCode).toBe(200);
@@ -182,6 +219,11 @@ describe('a scheduled job', () => {
     const tooLate = await post(`jobs/${jobId}/reschedule`, { startAt: String(later + day) });
     expect(tooLate.statusCode).toBe(409);
     expect(tooLate.json<Failure>().error.message).toContain('it is success');
+    const windows = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
+    await server.store.update((transaction) => transaction.write(maintenanceWindows, windows));
+    expect((await post(`jobs/${jobId}/reschedule`, { startAt: String(later + day) })).body).toContain(
+      'it is success',
+    );
   });
 
   it('wakes a request that waits for its start', async () => {
@@ -202,6 +244,8 @@ describe('a scheduled job', () => {
     expect(refused.statusCode).toBe(400);
     expect(refused.json<Failure>().error.details.join()).toContain(problem);
     expect((await status()).status.state).toBe('no_upgrade');
+    const twice = await upgrade('nope', { startAt });
+    expect(twice.json<Failure>().error.details).toHaveLength(2);
   });
 
   it('can be a rollback', async () => {
@@ -297,8 +341,12 @@ describe('maintenance windows', () => {
     await close();
     const startAt = String(server.runtime.now() + 2 * hour);
     expect((await post(`jobs/${jobId}/reschedule`, { startAt })).statusCode).toBe(409);
-    const moved = await post(`jobs/${jobId}/reschedule`, { startAt, ignoreWindows: 'true' });
-    expect(moved.statusCode).toBe(200);
+    for (let times = 0; times < 2; times += 1) {
+      const moved = await post(`jobs/${jobId}/reschedule`, { startAt, ignoreWindows: 'true' });
+      expect(moved.statusCode).toBe(200);
+      const { entries } = await get<{ entries: { changes: object[] }[] }>('/admin/system/audit');
+      expect(entries[0]?.changes).toContainEqual(expect.objectContaining({ field: 'ignoreWindows' }));
+    }
     await server.runtime.advance(2 * hour);
     expect((await finish()).status.state).toBe('success');
   });

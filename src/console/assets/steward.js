@@ -419,15 +419,20 @@ function offerTry(form) {
 
 /** Marks the service that the address names. */
 function markName(block) {
-  const [, name = '', type] = /^(.*)\.(.*)$/.exec(new URLSearchParams(location.search).get('show')) ?? [];
-  const text = block.textContent;
-  const found = [...text.matchAll(/<Name>(.*)<\/Name>(?=\s*<Type>(.*)<\/Type>)/g)].find(
-    (one) => one[1] === escapeXml(name) && one[2] === type,
+  const shown = new URLSearchParams(location.search).get('show') ?? '';
+  const dot = shown.lastIndexOf('.');
+  const name = `<Name>${escapeXml(shown.slice(0, dot))}</Name>`;
+  const lines = block.textContent.split('\n');
+  const found = lines.findIndex(
+    (line, index) =>
+      line.trim() === name && lines[index + 1]?.trim() === `<Type>${shown.slice(dot + 1)}</Type>`,
   );
-  if (!found) return;
+  if (found < 0) return;
   const mark = document.createElement('mark');
-  mark.textContent = found[0];
-  block.replaceChildren(text.slice(0, found.index), mark, text.slice(found.index + found[0].length));
+  mark.textContent = name;
+  const [before, after] = lines[found].split(name);
+  const rest = [after, ...lines.slice(found + 1)];
+  block.replaceChildren([...lines.slice(0, found), before].join('\n'), mark, rest.join('\n'));
   mark.scrollIntoView({ block: 'center' });
 }
 

@@ -2,7 +2,7 @@
 //
 // A process that was down at that time starts the job later, within the time of grace and while a maintenance window
 // is open. After that, the job ends as failed: it has missed its start.
-import { EarliestTimer, retryWhileUnavailable } from '../../lib/async.ts';
+import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/async.ts';
 import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
@@ -34,7 +34,8 @@ type ScheduledJob = Job & { readonly startAt: number };
 /** Prepares the job again in the present state. `digest` is the one of the plan that was accepted. */
 type Preflight = { readonly digest: string; readonly prepareIn: (reader: Reader) => PreparedJob };
 
-type Rule = (transaction: Transaction, job: Job, at: number) => Job;
+/** Undefined if the job does not change yet. */
+type Rule = (transaction: Transaction, job: Job, at: number) => Job | undefined;
 
 /** The job keeps the text. */
 const maxCause = 4000;
@@ -73,8 +74,8 @@ export class JobScheduler {
         await retryWhileUnavailable(() => this.#startDue(signal), runtime, signal);
       } finally {
         this.#isStarting = false;
+        this.#timer.fireAt(runtime.now() + retryAfterMs);
       }
-      this.#look();
     });
   }
 
@@ -84,10 +85,10 @@ export class JobScheduler {
   }
 
   /** When to start the job, or to give it up. */
-  #dueAt(job: ScheduledJob, at: number): number {
+  #dueAt(job: ScheduledJob, at: number, reader: Reader = this.#options.store): number {
     const { startAt, ignoresWindows } = job;
     if (at < startAt || this.#hasMissed(job, at) || ignoresWindows) return startAt;
-    const windows = windowsAt(this.#options.store.read(maintenanceWindows), at);
+    const windows = windowsAt(reader.read(maintenanceWindows), at);
     const end = startAt + this.#options.graceMs + punctualMs + 1;
     return windows.open ? startAt : Math.min(windows.opensAt ?? end, end);
   }
@@ -101,14 +102,14 @@ export class JobScheduler {
     const at = this.#options.runtime.now();
     if (!job || signal.aborted || this.#dueAt(job, at) > at) return;
     if (this.#hasMissed(job, at)) {
-      const cause = `it missed its start at ${new Date(job.startAt).toISOString()}.`;
-      await this.#update(job, failure(cause, true));
+      await this.#update(job, missed(job));
       return;
     }
     try {
       const preflight = await this.#readPreflight(job);
-      // Without one, another process has started or ended the job meanwhile.
-      if (preflight) await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, preflight));
+      // Usually another process has started or ended the job meanwhile. Then this changes nothing.
+      if (!preflight) await this.#update(job, failure('its plan is missing.'));
+      else await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, preflight));
     } catch (error) {
       if (isUnavailable(error)) throw error;
       await this.#update(job, failure('an unexpected error occurred; see the log.'));
@@ -135,8 +136,11 @@ export class JobScheduler {
   }
 
   /** Returns the job only if it has started. */
-  async #startIfUnchanged(seen: Job, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
+  async #startIfUnchanged(seen: ScheduledJob, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
     const job = await this.#update(seen, (transaction, current, at) => {
+      // The preflight may have taken a minute.
+      if (this.#dueAt(seen, at, transaction) > at) return undefined;
+      if (this.#hasMissed(seen, at)) return missed(seen)(transaction, current, at);
       const prepared = prepareIn(transaction);
       const problems = prepared.problems.map(formatProblem);
       if (problems.length > 0)
@@ -157,10 +161,14 @@ export class JobScheduler {
       if (job?.id !== seen.id || job.state !== 'scheduled' || job.revision !== seen.revision)
         return undefined;
       const changed = rule(transaction, { ...job, revision: job.revision + 1 }, at);
-      notify(transaction, changed, at);
+      if (changed) notify(transaction, changed, at);
       return changed;
     });
   }
+}
+
+function missed({ startAt }: ScheduledJob): Rule {
+  return failure(`it missed its start at ${new Date(startAt).toISOString()}.`, true);
 }
 
 function failure(cause: string, hasMissedStart = false): Rule {

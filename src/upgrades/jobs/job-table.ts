@@ -142,7 +142,6 @@ export const newestJob: Cell<Job | null> = {
           reason: job.reason,
           cancelledBy: job.cancelledBy,
           ...(job.startAt !== null && { startAt: job.startAt }),
-          ...(job.ignoresWindows && { ignoreWindows: true }),
         },
   idOf: (job) => job?.id,
 };

@@ -62,12 +62,16 @@ export function repairText({ to, reverting }: Job, isNewest: boolean): string {
 /** A countdown, as of the last read of the page. */
 export function startView(startAt: number, now: number): Html {
   const left = startAt - now;
-  return html`Starts ${left > 0 ? html`in <strong>${formatDuration(left)}</strong>` : 'now'}, at
-  ${renderTime(startAt)}`;
+  return left > 0
+    ? html`Starts in <strong>${formatDuration(left)}</strong>, at ${renderTime(startAt)}`
+    : html`Due since ${renderTime(startAt)}. It starts as soon as a maintenance window is open.`;
 }
 
 /** Cancel and Move. */
-export function scheduleActions(job: Job, { href, formToken }: PageContext<unknown>): Html | false {
+export function scheduleActions(
+  job: Job,
+  { href, formToken, isReadOnly }: PageContext<unknown>,
+): Html | false {
   if (job.state !== 'scheduled' || formToken === '') return false;
   const next = href('system', 'jobs', job.id);
   const cancel = actionButton({
@@ -77,5 +81,6 @@ export function scheduleActions(job: Job, { href, formToken }: PageContext<unkno
     next,
     isDestructive: true,
   });
-  return html`${cancel} <a href="${href('system', 'jobs', job.id, 'reschedule')}">Move …</a>`;
+  const move = html`<a href="${href('system', 'jobs', job.id, 'reschedule')}">Move …</a>`;
+  return html`${cancel} ${!isReadOnly && move}`;
 }

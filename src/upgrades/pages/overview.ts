@@ -25,7 +25,7 @@ import { repairText, signInHint } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { versionName } from './versions.ts';
 import { hiddenInputs } from './settings.ts';
-import { upgradeWizard } from './wizard.ts';
+import { upgradeWizard, windowsView } from './wizard.ts';
 
 type PageOf = PageContext<unknown>;
 
@@ -139,6 +139,7 @@ function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): 
       <select id="rollback-to" name="versionManifest">
         ${targets.slice(0, maxTargets).map(option)}
       </select>
+      ${windowsView('rollback', store, page)}
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       <button class="destructive">Roll back</button>
     </form>

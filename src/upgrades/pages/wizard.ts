@@ -325,26 +325,33 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
-  return html`<form method="post" action="${page.here('upgrade')}">
-    ${hiddenInputs(fields)} ${hasRelease && confirmField(prepared.to ?? formatVersion(version))}
-    ${windowsView(store, page)}
-    <details class="later">
+  const to = prepared.to ?? formatVersion(version);
+  const form = (id: string, start: Html | false, label: string) =>
+    html`<form method="post" action="${page.here('upgrade')}">
+      ${hiddenInputs(fields)} ${start} ${hasRelease && confirmField(id, to)} ${windowsView(id, store, page)}
+      <p><button>${label}</button></p>
+    </form>`;
+  return html`${form('now', false, 'Start the upgrade')}
+    <details>
       <summary>Start at …</summary>
-      <div class="field">
-        <label for="startAt">Start at${zoneView}</label>
-        <input id="startAt" name="startAt" type="datetime-local" aria-describedby="startAt-hint" />
-        <p class="hint" id="startAt-hint">
-          The upgrade is checked again then, and starts only if its plan is the same.
-        </p>
-      </div>
-      <button>Schedule the upgrade</button>
-    </details>
-    <p><button>Start the upgrade</button></p>
-  </form>`;
+      ${form('later', startAtField, 'Schedule the upgrade')}
+    </details>`;
 }
 
+const startAtField = html`<div class="field">
+  <label for="startAt">Start at${zoneView}</label>
+  <input id="startAt" name="startAt" type="datetime-local" required aria-describedby="startAt-hint" />
+  <p class="hint" id="startAt-hint">
+    The upgrade is checked again then, and starts only if its plan is the same.
+  </p>
+</div>`;
+
 /** Only if there are windows: a start at another time may be outside of them too. */
-function windowsView(store: ReadableStore, { href, now }: PageContext<unknown>): Html | false {
+export function windowsView(
+  id: string,
+  store: ReadableStore,
+  { href, now }: PageContext<unknown>,
+): Html | false {
   const windows = store.read(maintenanceWindows);
   if (windows.length === 0) return false;
   const state = windowsAt(windows, now);
@@ -354,16 +361,16 @@ function windowsView(store: ReadableStore, { href, now }: PageContext<unknown>):
     <legend><a href="${href('system', 'upgrades', 'config')}">Maintenance windows</a></legend>
     <p>${state.open ? 'A window is open now.' : html`No window is open now.${opens}`}</p>
     <div>
-      <input type="checkbox" id="ignoreWindows" name="ignoreWindows" value="true" />
-      <label for="ignoreWindows">Start outside of the windows too</label>
+      <input type="checkbox" id="ignore-${id}" name="ignoreWindows" value="true" />
+      <label for="ignore-${id}">Start outside of the windows too</label>
     </div>
   </fieldset>`;
 }
 
 /** The browser requires the text. The server ignores it. */
-function confirmField(to: string): Html {
+function confirmField(id: string, to: string): Html {
   return html`<div class="field">
-    <label for="confirm">Type ${to} to confirm: there is no way back</label>
-    <input id="confirm" name="confirmVersion" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
+    <label for="confirm-${id}">Type ${to} to confirm: there is no way back</label>
+    <input id="confirm-${id}" name="confirmVersion" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
   </div>`;
 }

@@ -6,11 +6,11 @@ export const minuteMs = 60_000;
 export const dayMs = 86_400_000;
 
 /** The runtime also knows abbreviations that are no IANA names: its BST is the time of Bangladesh. */
-const ianaAbbreviations = 'CET EET EST GMT HST MET MST PRC ROC ROK UCT UTC WET'.split(' ');
+const ianaAbbreviations = 'CET EET EST GB GMT HST MET MST NZ PRC ROC ROK UCT UTC WET'.split(' ');
 
 export function isTimeZone(name: string): boolean {
-  if (!/^[a-z][a-z0-9_+/-]{2,63}$/i.test(name)) return false;
-  if (name.length === 3 && !ianaAbbreviations.includes(name.toUpperCase())) return false;
+  if (!/^[a-z][a-z0-9_+/-]{1,63}$/i.test(name) || /^SystemV/i.test(name)) return false;
+  if (name.length <= 3 && !ianaAbbreviations.includes(name.toUpperCase())) return false;
   try {
     newFormat(name);
     return true;

@@ -155,7 +155,7 @@ describe('a scheduled job', () => {
     );
   });
 
-  it('does not start if the windows are closed or the grace ends during its preflight', async () => {
+  it('does not start if the windows are closed during its preflight, but if that takes longer than the grace', async () => {
     const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
     const { inventory } = executor;
     let duringPreflight = () => Promise.resolve();
@@ -174,7 +174,7 @@ describe('a scheduled job', () => {
     duringPreflight = () => server.runtime.sleep(hour);
     await server.runtime.advance(30 * minute);
     await server.runtime.advance(hour);
-    expect((await status()).status.messages.at(-1)?.message).toContain('it missed its start at');
+    expect((await finish()).status.state).toBe('success');
   });
 
   it('fails without its plan', async () => {

@@ -85,10 +85,10 @@ export class JobScheduler {
   }
 
   /** When to start the job, or to give it up. */
-  #dueAt(job: ScheduledJob, at: number, reader: Reader = this.#options.store): number {
+  #dueAt(job: ScheduledJob, at: number): number {
     const { startAt, ignoresWindows } = job;
     if (at < startAt || this.#hasMissed(job, at) || ignoresWindows) return startAt;
-    const windows = windowsAt(reader.read(maintenanceWindows), at);
+    const windows = windowsAt(this.#options.store.read(maintenanceWindows), at);
     const end = startAt + this.#options.graceMs + punctualMs + 1;
     return windows.open ? startAt : Math.min(windows.opensAt ?? end, end);
   }
@@ -136,11 +136,11 @@ export class JobScheduler {
   }
 
   /** Returns the job only if it has started. */
-  async #startIfUnchanged(seen: ScheduledJob, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
+  async #startIfUnchanged(seen: Job, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
     const job = await this.#update(seen, (transaction, current, at) => {
-      // The preflight may have taken a minute.
-      if (this.#dueAt(seen, at, transaction) > at) return undefined;
-      if (this.#hasMissed(seen, at)) return missed(seen)(transaction, current, at);
+      // The preflight may have taken a minute. A job that it has made late starts nevertheless.
+      const { open } = windowsAt(transaction.read(maintenanceWindows), at);
+      if (!open && !seen.ignoresWindows) return undefined;
       const prepared = prepareIn(transaction);
       const problems = prepared.problems.map(formatProblem);
       if (problems.length > 0)

@@ -1,5 +1,6 @@
-// The names of webhooks, services, users, jobs and uploads, for the audit trail.
+// The names of webhooks, services, users, keys, jobs and uploads, for the audit trail.
 import type { TargetNames } from '../audit/target-names.ts';
+import { keys } from '../auth/key.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { newestJob } from '../upgrades/jobs/job-table.ts';
 import { jobTitle } from '../upgrades/pages/job-parts.ts';
@@ -10,6 +11,7 @@ const webhooksPath = 'services/webhooks';
 export function targetNames(store: ReadableStore): TargetNames {
   const lookups: Readonly<Record<string, (id: string) => Promise<string | undefined>>> = {
     [webhooksPath]: (id) => Promise.resolve(store.get(webhooks, id)?.name),
+    'security/keys': (id) => Promise.resolve(store.get(keys, id)?.name),
     'security/users': (name) => Promise.resolve(name),
     'system/jobs': async (id) => {
       const newest = store.read(newestJob);

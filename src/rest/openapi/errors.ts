@@ -99,7 +99,8 @@ export function refusalsOf(
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
   if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
-    const description = kind === 'forbidden' && needsToken(access) && `This needs the role ${access}.`;
+    const description =
+      kind === 'forbidden' && needsToken(access) && access !== 'member' && `This needs the role ${access}.`;
     const $ref = `#/components/responses/${refusals[kind].response}`;
     return [
       String(toErrorResponse(new ServiceError(kind, '')).status),

@@ -7,11 +7,12 @@ import { jobTitle } from '../upgrades/pages/job-parts.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 
 const webhooksPath = 'services/webhooks';
+const keysPath = 'security/keys';
 
 export function targetNames(store: ReadableStore): TargetNames {
   const lookups: Readonly<Record<string, (id: string) => Promise<string | undefined>>> = {
     [webhooksPath]: (id) => Promise.resolve(store.get(webhooks, id)?.name),
-    'security/keys': (id) => Promise.resolve(store.get(keys, id)?.name),
+    [keysPath]: (id) => Promise.resolve(store.get(keys, id)?.name),
     'security/users': (name) => Promise.resolve(name),
     'system/jobs': async (id) => {
       const newest = store.read(newestJob);
@@ -27,10 +28,13 @@ export function targetNames(store: ReadableStore): TargetNames {
       const [path, lookUp] = found;
       return lookUp(target.slice(path.length + 1).split('/', 1)[0] ?? '');
     },
-    // Webhooks are in memory. The path of a user contains the name.
-    find: (text) =>
-      [...store.all(webhooks)].flatMap(({ id, name }) =>
-        name.toLowerCase().includes(text.toLowerCase()) ? `${webhooksPath}/${id}` : [],
-      ),
+    // Webhooks and keys are in memory. The path of a user contains the name.
+    find: (text) => {
+      const findIn = (path: string, rows: Iterable<{ readonly id: string; readonly name: string }>) =>
+        [...rows].flatMap(({ id, name }) =>
+          name.toLowerCase().includes(text.toLowerCase()) ? `${path}/${id}` : [],
+        );
+      return [...findIn(webhooksPath, store.all(webhooks)), ...findIn(keysPath, store.all(keys))];
+    },
   };
 }

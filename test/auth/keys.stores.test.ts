@@ -290,9 +290,12 @@ describe('a key in a request', () => {
       ],
     });
     const found = await server.get('/admin/system/audit?q=nightly', as('administrator'));
-    expect(found.json<{ entries: { id: string }[] }>().entries.map(({ id }) => id)).toContain(byKey?.id);
+    expect(found.json<{ entries: { id: string }[] }>().entries.map(({ id }) => id)).toEqual([
+      byKey?.id,
+      creation?.id,
+    ]);
     const page = await server.get('/admin/system/audit?f=html', as('administrator'));
-    expect(page.body).toContain('with <bdi>Nightly build</bdi>');
+    expect(page.body).toContain('with <bdi title="Nightly build">Nightly build</bdi>');
   });
 
   it('has refusals of its own in the audit trail', async () => {

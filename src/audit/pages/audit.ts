@@ -95,7 +95,7 @@ function rowOf(
       user === null
         ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
         : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
-    }${key !== null && html` with <bdi>${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`,
+    }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`,
     html`<span class="state ${colours[outcome]}">${outcome}</span>${
       outcome !== 'success' && code !== null && html` ${code}`
     }${count > 1 && html` <span class="hint">${count} times</span>`}`,

@@ -8,6 +8,7 @@ import {
   pageRange,
   renderEmpty,
   renderList,
+  renderMenu,
   renderPager,
   renderToolbar,
   sortBy,
@@ -131,9 +132,9 @@ function rowOf(key: ListedKey, page: PageContext<unknown>, place: RowPlace, user
       : expires <= now
         ? html`<span class="state bad">expired</span>`
         : renderTime(expires),
-    formToken === ''
-      ? html`–`
-      : confirmedAction({
+    renderMenu(`key-${id}`, name, [
+      formToken !== '' &&
+        confirmedAction({
           ...place,
           formToken,
           fields: { id },
@@ -141,5 +142,6 @@ function rowOf(key: ListedKey, page: PageContext<unknown>, place: RowPlace, user
           subject: name,
           warning: `Programs that use the key ${name} are refused at once.`,
         }),
+    ]),
   ];
 }

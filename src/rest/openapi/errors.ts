@@ -16,7 +16,7 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
   'token-missing': { response: 'TokenRefused', when: 'The request has no token.' },
   'token-invalid': {
     response: 'TokenRefused',
-    when: 'The token is unknown, expired, or bound to another client.',
+    when: 'The token or key is unknown, expired, or bound to another client.',
   },
   forbidden: { response: 'Forbidden', when: 'The caller may not do this.' },
   'not-found': {

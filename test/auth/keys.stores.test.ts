@@ -105,7 +105,7 @@ describe('a new key', () => {
       ],
     ],
   ])('is refused with %j', async (fields, details) => {
-    const response = await create(fields as Record<string, string>, 'publisher');
+    const response = await create(fields, 'publisher');
     expect([response.statusCode, detailsOf(response)]).toEqual([400, details]);
     expect([...server.store.all(keys)]).toEqual([]);
   });
@@ -257,7 +257,7 @@ describe('a key in a request', () => {
   ])('may not call %s', async (path, fields) => {
     const { key } = await createKey('nightly');
     for (const given of [fields, {}]) {
-      const response = await server.post(path, given as Record<string, string>, bearer(key));
+      const response = await server.post(path, given, bearer(key));
       expect([response.statusCode, response.json<Failure>().error.message]).toEqual([
         403,
         'A key may not do this. Sign in with the password.',

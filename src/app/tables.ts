@@ -1,8 +1,9 @@
 // Lists the tables of the replicated state.
+import { keys } from '../auth/key.ts';
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import type { Table } from '../store/state.ts';
 import { redeliveries } from '../webhooks/queue/redelivery.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 
-export const tables: readonly Table<never>[] = [users, folders, services, webhooks, redeliveries];
+export const tables: readonly Table<never>[] = [users, keys, folders, services, webhooks, redeliveries];

@@ -53,6 +53,7 @@ export class AuditService {
       at: facts.at ?? runtime.now(),
       user: facts.user ?? null,
       role: facts.role ?? null,
+      key: facts.key ?? null,
       address: facts.address ?? null,
       operation: facts.operation,
       target: facts.target ?? null,

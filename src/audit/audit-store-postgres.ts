@@ -14,7 +14,7 @@ import { deleteInBatches } from '../store/postgres/batches.ts';
 import type { Database } from '../store/postgres/database.ts';
 import { type AuditStore, readBatch } from './audit-store.ts';
 
-const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
+const columns = 'id, at, "user", role, key, address, operation, target, outcome, code, count, changes';
 
 /** Inserts the entries that `parameter` holds as a JSON array. `condition` completes the statement. */
 export function insertEntries(parameter: string, condition = ''): string {
@@ -141,22 +141,22 @@ export class PostgresAudit implements AuditStore {
   /** `refusals` has the entry that counts each kind of refusal. Its rows are locked in the order of their keys. */
   async #countAll(refusals: readonly AuditEntry[]): Promise<readonly string[]> {
     const groups = [...groupBy(refusals, mergeKeyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
-    const given = groups.flatMap(([key, [first, ...others]]) =>
-      first ? { ...first, key, count: others.reduce((sum, { count }) => sum + count, first.count) } : [],
+    const given = groups.flatMap(([mergeKey, [first, ...others]]) =>
+      first ? { ...first, mergeKey, count: others.reduce((sum, { count }) => sum + count, first.count) } : [],
     );
     const counted = await this.#database.write<{ key: string; entry: string }>(
       `with given as (
-         select v.*, g ->> 'key' as key from json_array_elements($1) g, json_populate_record(null::audit, g) v),
+         select v.*, g ->> 'mergeKey' as merge_key from json_array_elements($1) g, json_populate_record(null::audit, g) v),
        counted as (
-         insert into refusals as r (key, entry, at) select key, id, at from given
+         insert into refusals as r (key, entry, at) select merge_key, id, at from given
          on conflict (key) do update set
            entry = case when r.at > excluded.at - $2 then r.entry else excluded.entry end,
            at = case when r.at > excluded.at - $2 then r.at else excluded.at end
          returning key, entry),
        stored as (
          insert into audit as a (${columns})
-         select c.entry, at, "user", role, address, operation, target, outcome, code, count, changes
-         from given join counted c using (key)
+         select c.entry, g.at, "user", role, g.key, address, operation, target, outcome, code, count, changes
+         from given g join counted c on c.key = merge_key
          on conflict (id) do update set count = a.count + excluded.count)
        select key, entry from counted`,
       [JSON.stringify(given), mergeWithinMs],
@@ -204,6 +204,7 @@ function conditionOfWord({ text, operations, targets }: AuditWord): Condition {
     { text: 'operation = any(?::text[])', values: [operations] },
     { text: contains('operation'), values: [text] },
     { text: contains('"user"'), values: [text] },
+    { text: contains('key'), values: [text] },
     { text: 'target = any(?::text[])', values: [targets] },
     { text: contains('target'), values: [text] },
     {
@@ -212,7 +213,7 @@ function conditionOfWord({ text, operations, targets }: AuditWord): Condition {
       values: [foldCase(JSON.stringify(text).slice(1, -1)), text],
     },
   ];
-  // Null, for an entry without a user or a target, counts as false.
+  // Null, for an entry without a user, a key or a target, counts as false.
   return {
     text: `(${conditions.map((condition) => condition.text).join(' or ')})`,
     values: conditions.flatMap(({ values }) => values),

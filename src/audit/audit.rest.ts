@@ -27,6 +27,7 @@ const entryAnswer = answerObject('AuditEntry', 'An entry of the audit trail.', {
   at: time,
   user: z.string().nullable().describe('Null: the server itself, or a sign-in with an unknown name.'),
   role: z.enum(roles).nullable().describe('The role of the user at that time.'),
+  key: z.string().nullable().describe('The name of the key of a program. Null: a token, or no caller.'),
   address: z.string().nullable().describe('The address of the client.'),
   operation: z.string().describe('The path of the operation, with the names of ids in braces.'),
   target: z.string().nullable().describe('The path of what the operation concerns.'),
@@ -59,7 +60,7 @@ const fields = {
   })
     .optional()
     .describe(
-      'Words that must all appear: in the title or path of the operation, the target or its name, the user, or the names of the changed fields.',
+      'Words that must all appear: in the title or path of the operation, the target or its name, the user, the key, or the names of the changed fields.',
     ),
   from: moment()
     .optional()
@@ -132,6 +133,7 @@ const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | 
   time: ({ at }) => new Date(at).toISOString(),
   user: ({ user }) => user,
   role: ({ role }) => role,
+  key: ({ key }) => key,
   address: ({ address }) => address,
   operation: ({ operation }) => operation,
   target: ({ target }) => target,

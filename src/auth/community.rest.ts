@@ -20,7 +20,7 @@ export function communityResource(store: ReadableStore): Resource {
     answer: communitySelfAnswer,
     read: ({ caller }) => {
       const { username, role } = requireOwnUser(store, caller);
-      return { username, role, fullName: username };
+      return { username, role: caller?.role ?? role, fullName: username };
     },
   });
   return folder(

@@ -1,4 +1,4 @@
-// REST resource of the caller's own account: `security/self`, with the sessions and the password.
+// REST resource of the caller's own account: `security/self`, with the sessions, the password and the keys.
 import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
 import { type ServiceError, invalidField } from '../lib/errors.ts';
@@ -15,6 +15,8 @@ import {
 } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { keysOf, refuseKey } from './key.ts';
+import { ownKeysResource } from './keys.rest.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { type Account, accountView } from './pages/account.ts';
 import { validSessions } from './sessions.ts';
@@ -53,11 +55,15 @@ type SelfOptions = {
 export function selfResource(options: SelfOptions): Resource {
   return resource({
     title: 'Own account',
-    description: 'Your account and your sessions, newest first.',
+    description: 'Your account, your sessions and your keys, newest first.',
     access: 'member',
     answer: selfAnswer,
     read: (call) => readSelf(options, call),
-    view: (page) => accountView(page.json as unknown as Account, page),
+    view: (page) => {
+      const account = page.json as unknown as Account;
+      return accountView(account, keysOf(options.store, account.username), page);
+    },
+    resources: { keys: ownKeysResource(options) },
     operations: {
       changePassword: changePasswordOperation(options),
       endSession: endSessionOperation(options),
@@ -76,7 +82,7 @@ async function readSelf(
   ]);
   return {
     username: user.username,
-    role: user.role,
+    role: caller?.role ?? user.role,
     createdAt: user.createdAt,
     lastSignIn: lastSignInOf(user, signIn),
     sessions: validSessions(tokens, user, runtime.now()).map((token) => ({
@@ -97,7 +103,7 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
     description: 'Changes your password and ends your other sessions.',
     access: 'member',
     effect: 'writes',
-    refusals: ['too-many-requests'],
+    refusals: ['forbidden', 'too-many-requests'],
     fields: {
       password: text({ to: 1024, control: 'password' }).meta({
         label: 'Present password',
@@ -105,12 +111,13 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
       }),
       newPassword: text({ ...passwordLength, control: 'password' }).describe('The new password.'),
     },
-    check: ({ values: { password, newPassword } }) => ({
-      problems:
-        newPassword !== undefined && newPassword === password
-          ? [{ field: 'newPassword', message: 'must differ from the present password.' }]
-          : [],
-    }),
+    check: ({ values: { password, newPassword }, caller }) => {
+      refuseKey(caller);
+      const isSame = newPassword !== undefined && newPassword === password;
+      return {
+        problems: isSame ? [{ field: 'newPassword', message: 'must differ from the present password.' }] : [],
+      };
+    },
     run: async ({ values, caller, tokenHash = '', request, update }) => {
       const username = caller?.username ?? '';
       const attempt = { username, password: values.password, address: request.address };

@@ -1,6 +1,6 @@
-// Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
+// Signs users in, identifies callers by their tokens and keys, checks and hashes passwords, and revokes tokens.
 import { networkOf, subnetOf } from '../lib/address.ts';
-import type { Caller, Credentials, Identify, Identity } from '../lib/caller.ts';
+import { type Caller, type Credentials, type Identify, type Identity, isRoleAbove } from '../lib/caller.ts';
 import { ServiceError, invalidField, isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
@@ -10,6 +10,7 @@ import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
+import { type Key, findKey, isKey, recordKeyUse } from './key.ts';
 import { type Passwords, createPasswords, saltBytes } from './password.ts';
 import { type SignInAttempt, SignInLimit } from './sign-in-limit.ts';
 import {
@@ -25,7 +26,7 @@ import { type User, addUser, findUser, hasAdministrator } from './user.ts';
 
 const sweepEveryMs = 600_000;
 
-/** How exactly the last use of a token is recorded. */
+/** How exactly the last use of a token or key is recorded. */
 const useEveryMs = 60_000;
 
 const maxUserAgentLength = 256;
@@ -70,7 +71,7 @@ export class TokenService {
   readonly #passwords: Passwords;
   readonly #hashing = new FairLimiter(hashingLimits);
   readonly #tasks: Tasks;
-  /** The hashes of the tokens whose last use is being recorded. */
+  /** The hashes of the tokens and keys whose last use is being recorded. */
   readonly #recording = new Set<string>();
 
   constructor({
@@ -96,22 +97,33 @@ export class TokenService {
     const presented = presentedToken(credentials);
     if (presented === undefined) return undefined;
     const tokenHash = hashToken(presented.token);
+    // The cookie, which has a form token, is never a key.
+    if (presented.formToken === '' && isKey(presented.token))
+      return this.#identifyKey(tokenHash, credentials);
     const token = await this.#findToken(tokenHash);
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
     const caller = this.#callerOf(token, this.#store);
-    if (token) this.#recordUse(token);
+    if (token) this.#recordUse(token, (at) => this.#store.tokens.use(tokenHash, at));
     return { caller, tokenHash, formToken: presented.formToken };
   };
 
   /** The binding of a token never changes, so it is not checked again for the same request. */
   async identifyAgain(identity: Identity): Promise<Identity> {
+    if (identity.caller.key !== undefined)
+      return {
+        ...identity,
+        caller: this.#callerOfKey(findKey(this.#store, identity.tokenHash), this.#store),
+      };
     const token = await this.#findToken(identity.tokenHash);
     return { ...identity, caller: this.#callerOf(token, this.#store) };
   }
 
   identifyWithin(transaction: Transaction, identity: Identity): Identity {
-    const token = transaction.token(identity.tokenHash);
+    const { tokenHash } = identity;
+    if (identity.caller.key !== undefined)
+      return { ...identity, caller: this.#callerOfKey(findKey(transaction, tokenHash), transaction) };
+    const token = transaction.token(tokenHash);
     return { ...identity, caller: this.#callerOf(token, transaction) };
   }
 
@@ -224,13 +236,13 @@ export class TokenService {
   }
 
   /** The request does not wait for it, and succeeds without it. */
-  #recordUse({ hash, lastUsedAt }: Token): void {
+  #recordUse({ hash, lastUsedAt }: Token | Key, record: (at: number) => Promise<void>): void {
     const at = this.#runtime.now();
-    if (at - lastUsedAt < useEveryMs || this.#recording.has(hash)) return;
+    if ((lastUsedAt !== null && at - lastUsedAt < useEveryMs) || this.#recording.has(hash)) return;
     this.#recording.add(hash);
     this.#tasks.start('last use of a token', async () => {
       try {
-        await this.#store.tokens.use(hash, at);
+        await record(at);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
       } finally {
@@ -251,6 +263,27 @@ export class TokenService {
     const user = token && ownerOf(token, reader);
     if (!user || token.expires <= this.#runtime.now()) throw invalidToken();
     return { username: user.username, role: user.role };
+  }
+
+  async #identifyKey(hash: string, credentials: Credentials): Promise<Identity> {
+    // Another process may have created the key a moment ago.
+    if (!findKey(this.#store, hash)) await this.#store.refresh();
+    const key = findKey(this.#store, hash);
+    const caller = this.#callerOfKey(key, this.#store);
+    if (key) {
+      this.#recordUse(key, (at) => {
+        const address = credentials.address() || null;
+        return this.#store.update((transaction) => recordKeyUse(transaction, hash, at, address));
+      });
+    }
+    return { caller, tokenHash: hash, formToken: '' };
+  }
+
+  #callerOfKey(key: Key | undefined, reader: Reader): NonNullable<Caller> {
+    const user = key && findUser(reader, key.username);
+    if (!user || (key.expires !== null && key.expires <= this.#runtime.now())) throw invalidToken();
+    const role = isRoleAbove(key.role, user.role) ? user.role : key.role;
+    return { username: user.username, role, key: key.name };
   }
 
   async #checkPassword(given: PasswordAttempt): Promise<User> {

@@ -5,6 +5,7 @@ import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
 import { isXmlText } from '../lib/text.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { deleteKeysOf } from './key.ts';
 
 export type User = {
   readonly username: string;
@@ -100,6 +101,7 @@ export function removeUser(transaction: Transaction, username: string): void {
   requireAnotherAdministrator(transaction, user);
   transaction.remove(users, users.keyOf(user));
   transaction.tokens.endAll(user.username);
+  deleteKeysOf(transaction, user.username);
 }
 
 /** The user may have been removed since the caller was identified. */

@@ -17,6 +17,8 @@ import {
 import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { refuseKey } from './key.ts';
+import { keysResource } from './keys.rest.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
@@ -67,8 +69,9 @@ export function securityResource(
   tokenService: TokenService,
 ): Resource {
   return folder(
-    { title: 'Security', description: 'The users of this system.', access: 'administrator' },
+    { title: 'Security', description: 'The users of this system and their keys.', access: 'administrator' },
     {
+      keys: keysResource(store),
       self: selfResource({ store, runtime, tokenService }),
       users: resource({
         title: 'Users',
@@ -153,7 +156,7 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
 function removeOperation(store: ReadableStore): Operation {
   return operation({
     title: 'Remove user',
-    description: 'Removes a user and ends all tokens of the user.',
+    description: 'Removes a user, and ends all tokens and keys of the user.',
     access: 'administrator',
     effect: 'writes',
     isDestructive: true,
@@ -174,7 +177,10 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     effect: 'writes',
     whileReadOnly: 'allowed',
     fields: { username: existingUsername },
-    check: ({ values }) => userExists(store, values.username),
+    check: ({ values, caller }) => {
+      refuseKey(caller);
+      return userExists(store, values.username);
+    },
     run: async ({ values: { username }, update }) => {
       const user = findUser(store, username);
       const tokens = await store.tokens.list(username);

@@ -5,7 +5,18 @@ export const roles = ['member', 'publisher', 'administrator'] as const;
 export type Role = (typeof roles)[number];
 
 /** A caller without a token is undefined. */
-export type Caller = { readonly username: string; readonly role: Role } | undefined;
+export type Caller =
+  | {
+      readonly username: string;
+      readonly role: Role;
+      /** The name of the key that the caller uses instead of a token. */
+      readonly key?: string;
+    }
+  | undefined;
+
+export function isRoleAbove(role: Role, other: Role): boolean {
+  return roles.indexOf(role) > roles.indexOf(other);
+}
 
 /**
  * `anyone`: a token is ignored. `optional`: a token is not needed, but one that is given is checked. Otherwise the
@@ -38,7 +49,7 @@ export type Credentials = {
 
 export type Identity = {
   readonly caller: NonNullable<Caller>;
-  /** Names the token in the store. Computing it for every check of a request would cost measurable time. */
+  /** Names the token or key in the store. Computing it for every check of a request would cost measurable time. */
   readonly tokenHash: string;
   /** Empty unless the session cookie identified the caller. */
   readonly formToken: string;

@@ -135,5 +135,5 @@ export class RequestAudit {
 }
 
 function actorOf(caller: Caller): Actor | undefined {
-  return caller && { user: caller.username, role: caller.role };
+  return caller && { user: caller.username, role: caller.role, key: caller.key ?? null };
 }

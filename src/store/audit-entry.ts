@@ -13,6 +13,8 @@ export type AuditEntry = {
   /** Null for the server itself, and for a failed sign-in with an unknown name. */
   readonly user: string | null;
   readonly role: Role | null;
+  /** The name of the key that the user has used. Null: a token, or no caller. */
+  readonly key: string | null;
   readonly address: string | null;
   /** The path of the operation, such as `services/webhooks/{webhook}/delete`. */
   readonly operation: string;
@@ -27,7 +29,7 @@ export type AuditEntry = {
 };
 
 /** Who acts. A user who signs in is not identified yet, so `user` may be null. */
-export type Actor = Pick<AuditEntry, 'user' | 'role'>;
+export type Actor = Pick<AuditEntry, 'user' | 'role'> & Partial<Pick<AuditEntry, 'key'>>;
 
 export type AuditFilter = {
   readonly from?: number | undefined;
@@ -42,7 +44,7 @@ export type AuditFilter = {
   readonly words?: readonly AuditWord[] | undefined;
 };
 
-/** A word that an entry contains: in its operation, target, user or fields, or in what people call them. */
+/** A word that an entry contains: in its operation, target, user, key or fields, or in what people call them. */
 export type AuditWord = {
   /** In lower case (`foldCase`). */
   readonly text: string;
@@ -69,12 +71,13 @@ export function matchesAuditFilter(entry: AuditEntry, filter: AuditFilter): bool
   );
 }
 
-function hasWord({ operation, target, user, changes }: AuditEntry, word: AuditWord): boolean {
+function hasWord({ operation, target, user, key, changes }: AuditEntry, word: AuditWord): boolean {
   const contains = (text: string | null) => text !== null && foldCase(text).includes(word.text);
   return (
     word.operations.includes(operation) ||
     contains(operation) ||
     contains(user) ||
+    contains(key) ||
     (target !== null && (word.targets.includes(target) || contains(target))) ||
     changes.some(({ field }) => contains(field))
   );
@@ -84,9 +87,9 @@ function hasWord({ operation, target, user, changes }: AuditEntry, word: AuditWo
  * Refusals with the same key within a minute are one entry. Calls beyond the limit of sign-ins cost nothing, so a
  * whole network shares their entry: otherwise it could fill the audit trail with its addresses.
  */
-export function mergeKeyOf({ user, operation, code, address }: AuditEntry): string {
+export function mergeKeyOf({ user, key, operation, code, address }: AuditEntry): string {
   const source = address && (code === 429 ? networkOf(address) : subnetOf(address));
-  return JSON.stringify([user?.toLowerCase() ?? null, operation, code, source]);
+  return JSON.stringify([user?.toLowerCase() ?? null, key, operation, code, source]);
 }
 
 export const mergeWithinMs = 60_000;

@@ -131,9 +131,9 @@ function textsOf(json: string): string[] {
   }
 }
 
-/** Signature keys and form tokens are recognized anywhere. */
+/** Signature keys, form tokens and keys of programs are recognized anywhere. */
 function maskKnownForms(text: string): string {
-  return text.replace(/\b(whsec_|form_)([A-Za-z0-9+/=_-]+)/g, (whole, kind: string, rest: string) =>
+  return text.replace(/\b(whsec_|form_|stw_)([A-Za-z0-9+/=_-]+)/g, (whole, kind: string, rest: string) =>
     rest.length < 16 ? whole : `${kind}${mask}`,
   );
 }

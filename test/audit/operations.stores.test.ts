@@ -46,6 +46,13 @@ const onUser =
     return () => post(server, `security/users/${operation}`, { username, ...fields });
   };
 
+const onKey =
+  (operation: string): Prepare =>
+  async (server) => {
+    const created = await post(server, 'security/self/keys/create', { name: newName() });
+    return () => post(server, operation, { id: created.json<{ id: string }>().id });
+  };
+
 async function createFolder(server: Server): Promise<string> {
   const folderName = newName();
   await post(server, 'services/createFolder', { folderName });
@@ -150,6 +157,9 @@ const successes: Record<string, Prepare> = {
     const id = self.json<{ sessions: { id: string }[] }>().sessions[0]?.id ?? '';
     return () => server.post('/admin/security/self/endSession', { token, id });
   },
+  'security/self/keys/create': simple('security/self/keys/create', { name: 'a program' }),
+  'security/self/keys/delete': onKey('security/self/keys/delete'),
+  'security/keys/delete': onKey('security/keys/delete'),
   'security/users/add': simple('security/users/add', {
     username: 'Somebody',
     password,

@@ -93,6 +93,7 @@ it('the deactivation of a webhook for its failures is an entry of the server', a
       at: expect.any(Number) as number,
       user: null,
       role: null,
+      key: null,
       address: null,
       operation: 'services/webhooks/{webhook}/deactivate',
       target: `services/webhooks/${id}`,

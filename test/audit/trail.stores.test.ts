@@ -111,11 +111,11 @@ describe('as a CSV file', () => {
     };
     const operation = 'services/createFolder';
     expect(response.body.split('\r\n')).toEqual([
-      'id,at,time,user,role,address,operation,target,outcome,code,count,changes',
-      `d,${time(4)},,,,${operation},,success,,1,`,
-      `c,${time(3)},Ann,administrator,192.0.2.1,${operation},services,refused,403,7,manifestImportedAt: null → 1794981254748`,
-      `b,${time(2)},bob,member,192.0.2.1,${operation},"'=HYPERLINK(""x"")",success,200,1,`,
-      `a,${time(1)},Ann,administrator,192.0.2.1,mode/update,services,success,200,1,` +
+      'id,at,time,user,role,key,address,operation,target,outcome,code,count,changes',
+      `d,${time(4)},,,,,${operation},,success,,1,`,
+      `c,${time(3)},Ann,administrator,,192.0.2.1,${operation},services,refused,403,7,manifestImportedAt: null → 1794981254748`,
+      `b,${time(2)},bob,member,,192.0.2.1,${operation},"'=HYPERLINK(""x"")",success,200,1,`,
+      `a,${time(1)},Ann,administrator,,192.0.2.1,mode/update,services,success,200,1,` +
         `"description: ""=1+1"" → ""a \\""quoted\\"", text"""`,
       '',
     ]);

@@ -6,6 +6,7 @@ import type { Answer } from './pages.ts';
 
 const masks: readonly (readonly [RegExp, string])[] = [
   [/\bwhsec_[A-Za-z0-9+/=]+/g, '<key>'],
+  [/\bstw_[A-Za-z0-9_-]{43}/g, '<key>'],
   [/\bv1,[A-Za-z0-9+/]{43}=/g, '<signature>'],
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<id>'],
   [/(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, '<token>'],

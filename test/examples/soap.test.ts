@@ -1,6 +1,6 @@
 // Runs the SOAP clients in examples/ against a server. Tests of toolkits that are not installed are skipped.
 import { describe, expect, it } from 'vitest';
-import { password, startSteward } from '../kit/steward.ts';
+import { startSteward } from '../kit/steward.ts';
 import { pathOf, patience, run, succeeds } from './kit.ts';
 
 const importZeep = ['-c', 'import zeep'];
@@ -20,11 +20,11 @@ const clients = [
 
 describe.each(clients)('$name', ({ command: [program, file], isMissing }) => {
   it.skipIf(isMissing)(
-    'lists folders and services, with a token also those for members',
+    'lists folders and services, with a key also those that its user may see',
     patience,
     async () => {
-      const { address } = await startSteward({ CATALOG_FILE: pathOf('examples/catalog.json') });
-      const services = `${address}/services`;
+      const steward = await startSteward({ CATALOG_FILE: pathOf('examples/catalog.json') });
+      const services = `${steward.address}/services`;
       const list = (env: Record<string, string> = {}) => run(program, [file, services], env);
       expect(await list()).toEqual({
         code: 0,
@@ -40,15 +40,16 @@ describe.each(clients)('$name', ({ command: [program, file], isMissing }) => {
           '',
         ].join('\n'),
       });
-      const signedIn = await list({ STEWARD_USERNAME: 'admin', STEWARD_PASSWORD: password });
+      const { key } = await steward.act<{ key: string }>('security/self/keys/create', { name: 'catalog' });
+      const signedIn = await list({ STEWARD_KEY: key });
       expect(signedIn.stdout).toContain('\n  Harbour/Berths (FeatureServer) ');
       expect(signedIn.stdout).toContain('\nOperations\n  Operations/Diagnostics (GPServer) ');
-      const refused = await list({ STEWARD_USERNAME: 'admin', STEWARD_PASSWORD: 'wrong' });
-      expect(refused).toEqual({ code: 1, stdout: '', stderr: 'sign-in failed: Unable to generate token.\n' });
+      const refused = await list({ STEWARD_KEY: `stw_${'0'.repeat(43)}` });
+      expect([refused.code, refused.stderr]).toEqual([1, 'the catalog refused: Invalid token.\n']);
     },
   );
 
-  it.skipIf(isMissing)('asks for credentials where the catalog requires tokens', patience, async () => {
+  it.skipIf(isMissing)('asks for a key where the catalog requires tokens', patience, async () => {
     const { address } = await startSteward({ REQUIRE_TOKENS: 'true' });
     const { code, stderr } = await run(program, [file, `${address}/services`]);
     expect(code).toBe(1);

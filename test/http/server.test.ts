@@ -130,7 +130,7 @@ describe('the admin root', () => {
       resources: ['mode', 'security', 'services', 'system', 'uploads'],
     });
     expect((await server.get('/admin/security?token=token-of-the-administrator')).json()).toEqual({
-      resources: ['self', 'users'],
+      resources: ['keys', 'self', 'users'],
     });
   });
 });

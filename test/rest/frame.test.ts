@@ -39,7 +39,7 @@ describe('the navigation', () => {
       const navigation = partOf((await show(path)).body, 'Main');
       expect(textOf(navigation), path).toBe(
         'Steward Overview Services Webhooks Endpoints Deliveries Settings ' +
-          'Upgrades Overview Versions Jobs Windows Administration Users Audit Uploads Mode',
+          'Upgrades Overview Versions Jobs Windows Administration Users Keys Audit Uploads Mode',
       );
       expect(/aria-current="(?:page|true)"\s*>(\w+)/.exec(navigation)?.[1], path).toBe(current);
     }

@@ -59,7 +59,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
       { field: 'active', before: true, after: false },
       { field: 'size', before: 1, after: 2.5 },
     ];
-    const full = auditEntry({ at: 2, changes });
+    const full = auditEntry({ at: 2, key: 'pipeline', changes });
     const server = auditEntry({ at: 1, user: null, role: null, address: null, target: null, code: null });
     await recordEach(store, [server, full]);
     expect(await entriesOf(store)).toEqual([full, server]);

@@ -83,6 +83,7 @@ export const auditEntry = (traits: Partial<AuditEntry> = {}): AuditEntry => ({
   at: 1,
   user: 'Ann',
   role: 'administrator',
+  key: null,
   address: '192.0.2.1',
   operation: 'services/createFolder',
   target: 'services',

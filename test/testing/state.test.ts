@@ -101,6 +101,19 @@ describe('a snapshot', () => {
     expect((await send('/admin/security/self', session)).status).toBe(200);
   });
 
+  it('restores keys, and contains only their hashes', async () => {
+    const { key } = await act<{ key: string }>('/admin/security/self/keys/create', { name: 'nightly' });
+    const program = { headers: { authorization: `Bearer ${key}` } };
+    const snapshot = await control.snapshot();
+    expect(snapshot).toContain('nightly');
+    expect(snapshot).not.toContain(key.slice(4));
+    await control.reset();
+    expect((await send('/admin', program)).status).toBe(401);
+    await control.restore(snapshot);
+    expect((await send('/admin', program)).status).toBe(200);
+    expect(JSON.stringify(await control.requests())).not.toContain(key.slice(4));
+  });
+
   it('restores a redelivery that waits for room, and the deliveries in progress', async () => {
     const small = await startControl({ WEBHOOK_MAX_PENDING: '3', SEED: 'redelivery' });
     const read = async (path: string) => (await small.send(`/admin/services/webhooks${path}`)).text();

@@ -85,7 +85,7 @@ function rowOf(
   names: Names,
   page: PageContext<unknown>,
 ): Row {
-  const { at, user, address, operation, outcome, code, count } = entry;
+  const { at, user, key, address, operation, outcome, code, count } = entry;
   return [
     html`<time datetime="${new Date(at).toISOString()}">${formatTime(at).slice(0, 19)}</time>
       <span class="hint">${renderAgo(at, page.now)}</span>`,
@@ -95,7 +95,7 @@ function rowOf(
       user === null
         ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
         : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
-    }${address !== null && html` <span class="hint">${address}</span>`}`,
+    }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`,
     html`<span class="state ${colours[outcome]}">${outcome}</span>${
       outcome !== 'success' && code !== null && html` ${code}`
     }${count > 1 && html` <span class="hint">${count} times</span>`}`,

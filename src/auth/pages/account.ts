@@ -1,10 +1,11 @@
-// The page of the own account: its sessions, and the password.
+// The page of the own account: its sessions, its keys, and the password.
 import { actionButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { Role } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import { type ListedKey, ownKeysView } from './keys.ts';
 
 export type Account = {
   readonly username: string;
@@ -24,7 +25,7 @@ type OwnSession = {
   readonly current: boolean;
 };
 
-export function accountView(account: Account, page: PageContext<unknown>): Html {
+export function accountView(account: Account, keys: readonly ListedKey[], page: PageContext<unknown>): Html {
   const { username, role, createdAt, sessions } = account;
   const change = `${page.here('changePassword')}?next=${encodeURIComponent(page.here())}`;
   return html`${renderFacts([
@@ -40,6 +41,10 @@ export function accountView(account: Account, page: PageContext<unknown>): Html 
         ['Session', 'From', 'Signed in', 'Last use', 'Ends', 'Actions'],
         sessions.map((session) => rowOf(session, page)),
       )}
+    </section>
+    <section aria-labelledby="keys">
+      <h2 id="keys">Your keys</h2>
+      ${ownKeysView(keys, page)}
     </section>`;
 }
 

@@ -32,6 +32,7 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
     { ...upgradePage, name: 'Jobs', path: ['system', 'jobs'] },
     { ...upgradePage, name: 'Windows', path: ['system', 'upgrades', 'config'] },
     { ...otherPage, name: 'Users', path: ['security', 'users'] },
+    { ...otherPage, name: 'Keys', path: ['security', 'keys'] },
     { ...otherPage, name: 'Audit', path: ['system', 'audit'] },
     { ...otherPage, name: 'Uploads', path: ['uploads'] },
     { ...otherPage, name: 'Mode', path: ['mode'] },

@@ -92,14 +92,15 @@ const securitySchemes = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A token from generateToken. It takes precedence over the other two.',
+    description:
+      'A token from generateToken, or a key from security/self/keys/create. It takes precedence over the other two.',
   },
   tokenField: {
     type: 'apiKey',
     in: 'query',
     name: 'token',
     description:
-      'The same token in the query of a GET. A POST carries it in the form field token, never in the query.',
+      'The same token or key in the query of a GET. A POST carries it in the form field token, never in the query.',
   },
   session: {
     type: 'apiKey',

@@ -16,7 +16,7 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
   'token-missing': { response: 'TokenRefused', when: 'The request has no token.' },
   'token-invalid': {
     response: 'TokenRefused',
-    when: 'The token is unknown, expired, or bound to another client.',
+    when: 'The token or key is unknown, expired, or bound to another client.',
   },
   forbidden: { response: 'Forbidden', when: 'The caller may not do this.' },
   'not-found': {
@@ -99,7 +99,8 @@ export function refusalsOf(
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
   if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
-    const description = kind === 'forbidden' && needsToken(access) && `This needs the role ${access}.`;
+    const description =
+      kind === 'forbidden' && needsToken(access) && access !== 'member' && `This needs the role ${access}.`;
     const $ref = `#/components/responses/${refusals[kind].response}`;
     return [
       String(toErrorResponse(new ServiceError(kind, '')).status),

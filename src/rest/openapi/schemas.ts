@@ -29,7 +29,7 @@ export const commonFields = {
   },
   token: {
     type: 'string',
-    description: 'The token, where it is not sent as a bearer token.',
+    description: 'The token or key, where it is not sent as a bearer token.',
   },
   next: {
     type: 'string',

@@ -173,6 +173,16 @@ async function visitOwnAccount(tour: Recorder): Promise<void> {
   const { sessions } = (await tour.get(self)) as { sessions: { id: string; current: boolean }[] };
   const id = sessions.find(({ current }) => !current)?.id ?? '';
   await tour.post(`${self}/endSession`, { id });
+  const { id: key } = await tour.post<{ id: string }>(`${self}/keys/create`, {
+    name: 'pipeline',
+    role: 'publisher',
+    expires: '365',
+  });
+  await tour.get(`${self}/keys`);
+  await tour.get('/admin/security/keys');
+  await tour.post(`${self}/keys/delete`, { id: key });
+  const again = await tour.post<{ id: string }>(`${self}/keys/create`, { name: 'pipeline' });
+  await tour.post('/admin/security/keys/delete', { id: again.id });
   const another = 'another password';
   await tour.post(`${self}/changePassword`, { password, newPassword: another });
   await tour.post(`${self}/changePassword`, { password: another, newPassword: password });

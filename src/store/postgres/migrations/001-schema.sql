@@ -61,6 +61,7 @@ create table audit (
   at bigint not null,
   "user" text collate "C",
   role text,
+  key text,
   address text,
   operation text collate "C" not null,
   target text,

@@ -1,0 +1,189 @@
+// REST resources of the keys of programs: `security/self/keys`, and `security/keys` for administrators.
+import * as z from 'zod';
+import { type Role, isRoleAbove, roles } from '../lib/caller.ts';
+import { type Problem, invalid } from '../lib/errors.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
+import { choice, integer, text } from '../rest/field-types.ts';
+import {
+  type NoticeLink,
+  type Operation,
+  type OperationCall,
+  type Outcome,
+  type Resource,
+  operation,
+  resource,
+  succeeded,
+} from '../rest/resource.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey, refuseKey } from './key.ts';
+import { type ListedKey, type UserKey, keysView, ownKeysView } from './pages/keys.ts';
+import { hashToken } from './token.ts';
+import { requireOwnUser } from './user.ts';
+
+const dayMs = 86_400_000;
+
+const keyFields = {
+  id: z.string().describe('delete takes it. It is not the key.'),
+  name: z.string(),
+  role: z.enum(roles).describe('The key acts with the lower of this role and the role of its user.'),
+  createdAt: time,
+  expires: time.nullable().describe('When the key expires, in milliseconds since the epoch. Null: never.'),
+  lastUsedAt: time.nullable().describe('When the key was used last, exact to a minute. Null: never.'),
+  lastAddress: z.string().nullable().describe('Where the key was used from at lastUsedAt.'),
+};
+
+const ownKeysAnswer = answerObject('Keys', 'The keys of the caller.', {
+  keys: z.array(answerObject('Key', 'A key of a program.', keyFields)),
+});
+
+const allKeysAnswer = answerObject('AllKeys', 'The keys of all users.', {
+  keys: z.array(answerObject('UserKey', 'A key of a user.', { username: z.string(), ...keyFields })),
+});
+
+const newKeyAnswer = answerObject('NewKey', 'A new key.', {
+  status: z.literal('success'),
+  key: z.string().describe('Send it instead of a token. No other answer contains it.'),
+  id: z.string(),
+});
+
+const ownKeys = { name: 'Show your account', path: ['security', 'self'] };
+const allKeys = { name: 'Show all keys', path: ['security', 'keys'] };
+
+const targetOf = (id: string) => `security/keys/${id}`;
+
+type KeysOptions = { readonly store: ReadableStore; readonly runtime: Runtime };
+
+export function ownKeysResource(options: KeysOptions): Resource {
+  const { store } = options;
+  return resource({
+    title: 'Own keys',
+    description: 'Your keys for programs, newest first.',
+    access: 'member',
+    answer: ownKeysAnswer,
+    read: ({ caller }): AnswerOf<typeof ownKeysAnswer> => ({
+      keys: keysOf(store, requireOwnUser(store, caller).username).map(toJson),
+    }),
+    view: (page) => ownKeysView((page.json as unknown as KeysJson).keys, page),
+    operations: {
+      create: createOperation(options),
+      delete: operation({
+        ...deletion,
+        description: 'Deletes one of your keys, which ends it at once.',
+        access: 'member',
+        run: ({ values: { id }, caller, update }) => deleteOne(update, id, ownKeys, caller?.username ?? ''),
+      }),
+    },
+  });
+}
+
+export function keysResource(store: ReadableStore): Resource {
+  return resource({
+    title: 'Keys',
+    description: 'The keys for programs of all users, newest first.',
+    access: 'administrator',
+    answer: allKeysAnswer,
+    read: (): AnswerOf<typeof allKeysAnswer> => ({
+      keys: listKeys(store).map((key) => ({ username: key.username, ...toJson(key) })),
+    }),
+    view: (page) => keysView((page.json as unknown as AllKeysJson).keys, page),
+    operations: {
+      delete: operation({
+        ...deletion,
+        description: 'Deletes a key of any user, which ends it at once.',
+        access: 'administrator',
+        run: ({ values: { id }, update }) => deleteOne(update, id, allKeys),
+      }),
+    },
+  });
+}
+
+type KeysJson = { readonly keys: readonly ListedKey[] };
+type AllKeysJson = { readonly keys: readonly UserKey[] };
+
+function toJson({ id, name, role, createdAt, expires, lastUsedAt, lastAddress }: Key) {
+  return { id, name, role, createdAt, expires, lastUsedAt, lastAddress };
+}
+
+function createOperation({ runtime }: KeysOptions): Operation {
+  return operation({
+    title: 'Create key',
+    description: 'Creates a key, with which a program calls Steward as you.',
+    access: 'member',
+    effect: 'writes',
+    refusals: ['forbidden'],
+    fields: {
+      name: text({ to: 128, normalise: (name) => name.trim() }).describe(
+        'What the key is for. None of your other keys may have this name, ignoring case.',
+      ),
+      role: choice(roles).optional().describe('The role of the key, not above your own. Default: your own.'),
+      expires: integer(1, 3650).optional().meta({
+        label: 'Expires after days',
+        description: 'After how many days the key expires. Default: never.',
+      }),
+    },
+    answer: newKeyAnswer,
+    check: ({ values: { role }, caller }) => {
+      refuseKey(caller);
+      return { problems: roleProblems(role, caller?.role) };
+    },
+    run: async ({ values: { name, role, expires }, caller, update }) => {
+      const text = newKey(runtime.newSecret);
+      const hash = hashToken(text);
+      const id = keyId(hash);
+      const createdAt = runtime.now();
+      await update(
+        (transaction) => {
+          const user = requireOwnUser(transaction, caller);
+          // Another request may have given the user a lower role.
+          const problems = roleProblems(role, user.role);
+          if (problems.length > 0) throw invalid(problems);
+          addKey(transaction, {
+            id,
+            hash,
+            username: user.username,
+            name,
+            role: role ?? user.role,
+            createdAt,
+            expires: expires === undefined ? null : createdAt + expires * dayMs,
+            lastUsedAt: null,
+            lastAddress: null,
+          });
+        },
+        { target: targetOf(id) },
+      );
+      return {
+        json: { status: 'success', key: text, id },
+        notice: { text: `The key ${name} was created.`, link: ownKeys },
+        shownOnce: {
+          label: 'Key.',
+          value: text,
+          hint: 'The program sends it instead of a token. It is not shown again.',
+        },
+      };
+    },
+  });
+}
+
+function roleProblems(role: Role | undefined, highest: Role | undefined): Problem[] {
+  if (role === undefined || highest === undefined || !isRoleAbove(role, highest)) return [];
+  return [{ field: 'role', message: `must not be above your own role, ${highest}.` }];
+}
+
+const deletion = {
+  title: 'Delete key',
+  effect: 'writes',
+  whileReadOnly: 'allowed',
+  isDestructive: true,
+  fields: { id: text({ to: 128 }).describe('The id of the key.') },
+} as const;
+
+async function deleteOne(
+  update: OperationCall<unknown, unknown>['update'],
+  id: string,
+  link: NoticeLink,
+  owner?: string,
+): Promise<Outcome> {
+  const { name } = await update((transaction) => deleteKey(transaction, id, owner), { target: targetOf(id) });
+  return succeeded(`The key ${name} was deleted.`, link);
+}

@@ -137,7 +137,7 @@ describe('deploy/monitoring/dashboard.json', () => {
   it('uses metrics that /metrics has, and shows all metrics of upgrades', () => {
     expect(unknownMetrics(queries)).toEqual([]);
     const ofUpgrades = [...metrics.matchAll(/^# TYPE (steward_upgrade_\w+) /gm)].map(([, name = '']) => name);
-    expect(ofUpgrades).toHaveLength(6);
+    expect(ofUpgrades).toHaveLength(8);
     expect(ofUpgrades.filter((name) => !queries.some((expr) => expr.includes(name)))).toEqual([]);
   });
 

@@ -358,8 +358,11 @@ export function windowsView(
   const opens =
     !state.open && state.opensAt !== null && html` The next one opens at ${renderTime(state.opensAt)}.`;
   return html`<fieldset class="field boxes">
-    <legend><a href="${href('system', 'upgrades', 'config')}">Maintenance windows</a></legend>
-    <p>${state.open ? 'A window is open now.' : html`No window is open now.${opens}`}</p>
+    <legend>Maintenance windows</legend>
+    <p>
+      ${state.open ? 'A window is open now.' : html`No window is open now.${opens}`} See
+      <a href="${href('system', 'upgrades', 'config')}">all windows</a>.
+    </p>
     <div>
       <input type="checkbox" id="ignore-${id}" name="ignoreWindows" value="true" />
       <label for="ignore-${id}">Start outside of the windows too</label>

@@ -95,7 +95,7 @@ export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
 /** A form may add parameters to the query of `next`: the field `next.q` becomes the parameter `q`. */
 export const carriedPrefix = 'next.';
 
-/** The page of a form whose address has all that was entered: where the reader goes on after the end of a session. */
+/** A page whose address contains the input of its form. The reader returns to it after signing in again. */
 export const formPageField = 'page';
 
 export function requestedFields(fields: Fields): RequestedFields {

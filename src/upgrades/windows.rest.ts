@@ -72,7 +72,7 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
       update: operation({
         title: 'Update maintenance windows',
         description:
-          'Replaces all maintenance windows. They decide about starts only: a running job goes on.',
+          'Replaces all maintenance windows. They decide about starts only: a running job continues.',
         access: 'administrator',
         effect: 'writes',
         fields: { windows: windowsField },

@@ -1,5 +1,6 @@
 // Shared by the tests of scheduled jobs.
 import { expect } from 'vitest';
+import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, patch1, useJobs } from './jobs-kit.ts';
@@ -32,3 +33,9 @@ export async function restartAt(at: number, env: Record<string, string> = {}): P
   await start(env, { store: await server.store.reopen(), runtime: createFakeRuntime(at) });
   await server.runtime.advance(0);
 }
+
+/** Windows that are closed at the time of the tests. */
+const saturdays = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
+
+export const closeWindows = () =>
+  server.store.update((transaction) => transaction.write(maintenanceWindows, saturdays));

@@ -1,8 +1,8 @@
 // Jobs that start later, in both stores: acceptance, the second preflight, and restarts.
 import { describe, expect, it } from 'vitest';
-import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, upgrades } from './jobs-kit.ts';
 import {
+  closeWindows,
   server,
   start,
   upgrade,
@@ -106,8 +106,7 @@ describe('a scheduled job', () => {
     const tooLate = await post(`jobs/${jobId}/reschedule`, { startAt: String(later + day) });
     expect(tooLate.statusCode).toBe(409);
     expect(tooLate.json<Failure>().error.message).toContain('it is success');
-    const windows = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
-    await server.store.update((transaction) => transaction.write(maintenanceWindows, windows));
+    await closeWindows();
     expect((await post(`jobs/${jobId}/reschedule`, { startAt: String(later + day) })).body).toContain(
       'it is success',
     );
@@ -137,12 +136,9 @@ describe('a start that no process was there for', () => {
 });
 
 describe('maintenance windows', () => {
-  const saturdays = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
-  const close = () => server.store.update((transaction) => transaction.write(maintenanceWindows, saturdays));
-
   it('are overridden by ignoreWindows, which the audit trail says', async () => {
     await start();
-    await close();
+    await closeWindows();
     expect((await upgrade(patch1, { ignoreWindows: 'true' })).statusCode).toBe(200);
     await finish();
     const { entries } = await get<{

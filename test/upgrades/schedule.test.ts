@@ -5,6 +5,7 @@ import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.
 import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { type Failure, type Status, admin, codesOf, license, patch1, patch2, upgrades } from './jobs-kit.ts';
 import {
+  closeWindows,
   server,
   start,
   upgrade,
@@ -168,12 +169,9 @@ describe('a start that no process was there for', () => {
 });
 
 describe('maintenance windows', () => {
-  const saturdays = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
-  const close = () => server.store.update((transaction) => transaction.write(maintenanceWindows, saturdays));
-
   it('refuse a start outside of them, and say when the next one opens', async () => {
     await start();
-    await close();
+    await closeWindows();
     const refused = await upgrade(patch1);
     expect(refused.statusCode).toBe(409);
     expect(refused.json<Failure>().error.message).toContain(
@@ -190,7 +188,7 @@ describe('maintenance windows', () => {
   it('decide about a moved start too', async () => {
     await start();
     const { jobId } = await schedule();
-    await close();
+    await closeWindows();
     const startAt = String(server.runtime.now() + 2 * hour);
     expect((await post(`jobs/${jobId}/reschedule`, { startAt })).statusCode).toBe(409);
     for (let times = 0; times < 2; times += 1) {
@@ -214,7 +212,6 @@ it('metrics show the scheduled start and whether a window is open', async () => 
   expect(await metric('window_open')).toBe(1);
   const { startAt } = await schedule();
   expect(await metric('scheduled_timestamp_seconds')).toBe(startAt / 1000);
-  const windows = [{ days: ['sat'], from: '22:00', to: '04:00', timeZone: 'UTC' }] as const;
-  await server.store.update((transaction) => transaction.write(maintenanceWindows, windows));
+  await closeWindows();
   expect(await metric('window_open')).toBe(0);
 });

@@ -243,7 +243,7 @@ describe('the reason against a start', () => {
     );
   });
 
-  it('is none while a window is open', () => {
+  it('is undefined while a window is open', () => {
     expect(reasonClosed(reader(saturday), Date.parse('2026-11-21T22:00:00Z'), 'the upgrade')).toBeUndefined();
     expect(reasonClosed(reader([]), 0, 'the upgrade')).toBeUndefined();
   });

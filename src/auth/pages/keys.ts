@@ -16,22 +16,14 @@ import {
   sortingOf,
 } from '../../console/table.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import type { Role } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { Key } from '../key.ts';
 
-export type ListedKey = {
-  readonly id: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly createdAt: number;
-  readonly expires: number | null;
-  readonly lastUsedAt: number | null;
-  readonly lastAddress: string | null;
-};
+export type ListedKey = Omit<Key, 'hash' | 'username'>;
 
-export type UserKey = ListedKey & { readonly username: string };
+export type UserKey = Omit<Key, 'hash'>;
 
 /** Also a part of the page of the account. */
 export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknown>): Html {

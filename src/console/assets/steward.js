@@ -168,9 +168,9 @@ function keepLive() {
   let failures = 0;
   let timer;
 
-  function showTitle(mark) {
+  function showTitle(trouble) {
     const percent = document.querySelector('[data-percent]')?.dataset.percent;
-    document.title = mark ? `● ${mark} · ${title}` : percent ? `${percent} % · ${title}` : title;
+    document.title = trouble ? `● ${trouble} · ${title}` : percent ? `${percent} % · ${title}` : title;
   }
 
   /** `state` is undefined while the server answers. Otherwise it is the reason why the page is not fresh. */

@@ -15,7 +15,7 @@ import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
 import { failScheduled, startScheduled } from './job-schedule.ts';
 import { type Job, newestJob } from './job-table.ts';
-import type { RunContext } from './running-job.ts';
+import { type RunContext, maxFailure } from './running-job.ts';
 
 type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
   readonly tasks: Tasks;
@@ -36,9 +36,6 @@ type Preflight = { readonly digest: string; readonly prepareIn: (reader: Reader)
 
 /** Undefined if the job does not change yet. */
 type Rule = (transaction: Transaction, job: Job, at: number) => Job | undefined;
-
-/** The job keeps the text. */
-const maxCause = 4000;
 
 export class JobScheduler {
   readonly #options: SchedulerOptions;
@@ -173,5 +170,5 @@ function missed({ startAt }: ScheduledJob): Rule {
 
 function failure(cause: string, hasMissedStart = false): Rule {
   return (transaction, job, at) =>
-    failScheduled(transaction, job, { cause: truncate(cause, maxCause), hasMissedStart }, at);
+    failScheduled(transaction, job, { cause: truncate(cause, maxFailure), hasMissedStart }, at);
 }

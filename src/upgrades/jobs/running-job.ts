@@ -11,7 +11,7 @@ import { type Job, newestJob } from './job-table.ts';
 import type { OnJobChange } from './job.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
-const maxFailure = 4000;
+export const maxFailure = 4000;
 
 export type RunContext = {
   readonly store: Store;

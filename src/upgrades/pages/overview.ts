@@ -1,5 +1,6 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
 // and the last jobs. With a version in the address, a step of the upgrade wizard instead.
+import { hiddenFields } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
@@ -24,8 +25,7 @@ import { lastJobs } from './job-list.ts';
 import { repairText, signInHint } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { versionName } from './versions.ts';
-import { hiddenInputs } from './settings.ts';
-import { upgradeWizard, windowsView } from './wizard.ts';
+import { upgradeWizard, windowsBox } from './wizard.ts';
 
 type PageOf = PageContext<unknown>;
 
@@ -121,7 +121,7 @@ function repairNotice(store: ReadableStore): Html | false {
 function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): Html | false {
   const targets = rollbackTargets(present);
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  if (targets.length === 0 || blocked !== undefined || isJobRunning(store) || page.isReadOnly) return false;
+  if (targets.length === 0 || blocked !== undefined || page.isReadOnly) return false;
   if (page.formToken === '') return signInHint(page, 'roll back');
   const moves = countMovesOfRollbacks(present);
   const chosen = page.query.get('rollback');
@@ -134,12 +134,12 @@ function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): 
   return html`<details class="destructive" id="rollback" ${chosen !== null && 'open'}>
     <summary>Roll back …</summary>
     <form method="post" action="${page.here('rollback')}">
-      ${hiddenInputs(hidden)}
+      ${hiddenFields(hidden)}
       <label for="rollback-to">Roll back to</label>
       <select id="rollback-to" name="versionManifest">
         ${targets.slice(0, maxTargets).map(option)}
       </select>
-      ${windowsView('rollback', store, page)}
+      ${windowsBox('rollback', store, page)}
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       <button class="destructive">Roll back</button>
     </form>

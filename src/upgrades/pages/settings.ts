@@ -1,4 +1,5 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
+import { hiddenFields } from '../../console/action.ts';
 import { formatTime } from '../../console/time.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { carriedPrefix } from '../../rest/fields.ts';
@@ -155,7 +156,7 @@ export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Ht
   const { version, entered, upload } = form;
   if (!upload) {
     return html`<form method="get" action="${page.here()}">
-      ${hiddenInputs({ version: version.id })} ${entered.map((one) => settingView(one, form))}
+      ${hiddenFields({ version: version.id })} ${entered.map((one) => settingView(one, form))}
       <p><button name="step" value="plan">Show the plan</button></p>
     </form>`;
   }
@@ -173,7 +174,7 @@ export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Ht
   // A multipart form has at most 64 parts. `next` carries the settings as they were when the page was opened.
   const shown = entered.length > maxCarried ? [upload] : entered;
   return html`<form method="post" action="${page.href('uploads', 'upload')}" enctype="multipart/form-data">
-    ${hiddenInputs(fields)} ${shown.map((one) => settingView(one, form))}
+    ${hiddenFields(fields)} ${shown.map((one) => settingView(one, form))}
     <p><button>Upload the file and show the plan</button></p>
     ${form.uploads.length > 0 && html`<p><a href="${page.here()}?${selecting.toString()}">Use an uploaded file</a></p>`}
   </form>`;
@@ -255,10 +256,4 @@ function controlView({ entry, text }: EnteredSetting, form: SettingsForm, attrib
     default:
       return html`<input ${attributes} value="${text}" maxlength="${maxPerControl(form)}" />`;
   }
-}
-
-export function hiddenInputs(fields: Readonly<Record<string, string>>): Html[] {
-  return Object.entries(fields).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
-  );
 }

@@ -1,4 +1,5 @@
 // The page of the maintenance windows: whether one is open, the next seven days, and the form to change them.
+import { hiddenFields } from '../../console/action.ts';
 import { partsView } from '../../console/form.ts';
 import { renderTime } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
@@ -16,7 +17,6 @@ import {
   windowsAt,
 } from '../schedule/windows.ts';
 import { dayMs, toInstant, toLocal } from '../schedule/zone-time.ts';
-import { hiddenInputs } from './settings.ts';
 
 export function windowsView(windows: readonly MaintenanceWindow[], page: PageContext<unknown>): Html {
   const { here, formToken, isReadOnly, now } = page;
@@ -25,11 +25,11 @@ export function windowsView(windows: readonly MaintenanceWindow[], page: PageCon
     ${windows.length > 0 && weekView(windows, now, timeZone)}
     <h2>Windows</h2>
     <p>
-      Upgrades and rollbacks start only while a window is open; a running job goes on when it closes. A window that ends
+      Upgrades and rollbacks start only while a window is open; a running job continues when it closes. A window that ends
       at or before the time of its start ends on the next day.
     </p>
     <form method="post" action="${here('update')}">
-      ${hiddenInputs({ f: 'html', token: formToken, next: here() })}
+      ${hiddenFields({ f: 'html', token: formToken, next: here() })}
       ${partsView('windows', windowParts, JSON.stringify(windows))}
       <p>
         <button ${isReadOnly && 'disabled'}>Save the windows</button>

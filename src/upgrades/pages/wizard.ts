@@ -1,5 +1,6 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
 // so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
+import { hiddenFields } from '../../console/action.ts';
 import { renderProblems, zoneView } from '../../console/form.ts';
 import { renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
@@ -28,7 +29,6 @@ import {
   composeSettings,
   enteredSettings,
   findOverlong,
-  hiddenInputs,
   selectUsedFiles,
   settingLabel,
   settingToUpload,
@@ -328,17 +328,17 @@ function startForm(
   const to = prepared.to ?? formatVersion(version);
   const form = (id: string, start: Html | false, label: string) =>
     html`<form method="post" action="${page.here('upgrade')}">
-      ${hiddenInputs(fields)} ${start} ${hasRelease && confirmField(id, to)} ${windowsView(id, store, page)}
+      ${hiddenFields(fields)} ${start} ${hasRelease && confirmField(id, to)} ${windowsBox(id, store, page)}
       <p><button>${label}</button></p>
     </form>`;
   return html`${form('now', false, 'Start the upgrade')}
     <details>
       <summary>Start at …</summary>
-      ${form('later', startAtField, 'Schedule the upgrade')}
+      ${form('later', startAtControl, 'Schedule the upgrade')}
     </details>`;
 }
 
-const startAtField = html`<div class="field">
+const startAtControl = html`<div class="field">
   <label for="startAt">Start at${zoneView}</label>
   <input id="startAt" name="startAt" type="datetime-local" required aria-describedby="startAt-hint" />
   <p class="hint" id="startAt-hint">
@@ -347,7 +347,7 @@ const startAtField = html`<div class="field">
 </div>`;
 
 /** Only if there are windows: a start at another time may be outside of them too. */
-export function windowsView(
+export function windowsBox(
   id: string,
   store: ReadableStore,
   { href, now }: PageContext<unknown>,

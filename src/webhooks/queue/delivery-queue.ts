@@ -165,7 +165,8 @@ export type DeliveryWrites = {
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**
    * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`, and counts them. A
-   * store may do so in batches after the commit, because the webhook is inactive then.
+   * store may do so in batches after the commit, because the webhook is inactive then. An update that also completes
+   * deliveries of the webhook does so first.
    */
   discardPending: (webhookId: string, at: number, count: Count) => Promise<void>;
   /**

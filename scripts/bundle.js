@@ -18,6 +18,7 @@ const external = [
   '@fastify/ajv-compiler',
   '@fastify/fast-json-stringify-compiler',
   '@kubernetes/client-node',
+  'openid-client',
   'pg-native',
   'undici',
 ];

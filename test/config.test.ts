@@ -54,6 +54,71 @@ it.each([
   expect(problems).toEqual(isValid ? [] : [expect.stringContaining('STORE_URL must be absent (memory) or')]);
 });
 
+describe('sign-in at an identity provider', () => {
+  const given = { OIDC_ISSUER: 'https://login.example.com/company', OIDC_CLIENT_ID: 'steward' };
+
+  it('has defaults for scopes, claims and the button', () => {
+    expect(readConfig({}).oidc).toBeUndefined();
+    expect(readConfig(given).oidc).toEqual({
+      issuer: 'https://login.example.com/company',
+      clientId: 'steward',
+      clientSecret: undefined,
+      scopes: 'openid profile email',
+      label: 'Sign in with your organization',
+      claims: {
+        username: ['preferred_username', 'email'],
+        roles: 'groups',
+        roleOf: new Map(),
+        defaultRole: undefined,
+      },
+    });
+  });
+
+  it.each([
+    ['https://login.example.com', true],
+    ['http://localhost:9000/realm', true],
+    ['http://127.0.0.1:9000', true],
+    ['http://[::1]:9000', true],
+    ['http://login.example.com', false],
+    ['http://localhost.example.com', false],
+    ['https://user@login.example.com', false],
+    ['https://login.example.com/?x=1', false],
+    ['login.example.com', false],
+  ])('OIDC_ISSUER=%s is accepted: %s', (issuer, isValid) => {
+    expect(problemsOf({ ...given, OIDC_ISSUER: issuer })).toEqual(
+      isValid
+        ? []
+        : [
+            'OIDC_ISSUER must be an https address without user, query or fragment, or an http address of this machine.',
+          ],
+    );
+  });
+
+  it.each([
+    ['OIDC_ROLES', '{"a":"owner"}', 'must be a JSON object of groups and roles; a role is one of'],
+    ['OIDC_ROLES', '["member"]', 'must be a JSON object of groups and roles; a role is one of'],
+    ['OIDC_ROLES', 'a:member', 'must be a JSON object of groups and roles; a role is one of'],
+    ['OIDC_DEFAULT_ROLE', 'owner', 'must be one of member, publisher, administrator.'],
+    ['OIDC_SCOPES', 'profile email', 'must contain openid.'],
+    ['OIDC_SCOPES', 'openid  email', 'must be scopes, separated by blanks.'],
+    ['OIDC_LABEL', 'x'.repeat(65), 'must be 1 to 64 characters.'],
+    ['LOCAL_SIGN_IN', 'no', 'must be true or false.'],
+  ])('refuses %s=%s', (name, value, problem) => {
+    expect(problemsOf({ ...given, [name]: value })).toEqual([expect.stringContaining(`${name} ${problem}`)]);
+  });
+
+  it('needs the issuer and the client together', () => {
+    for (const [name, value] of Object.entries(given))
+      expect(problemsOf({ [name]: value })).toEqual([
+        'OIDC_ISSUER and OIDC_CLIENT_ID must be given together.',
+      ]);
+    expect(problemsOf({ LOCAL_SIGN_IN: 'false' })).toEqual([
+      'LOCAL_SIGN_IN must not be false without OIDC_ISSUER.',
+    ]);
+    expect(problemsOf({ ...given, LOCAL_SIGN_IN: 'false' })).toEqual([]);
+  });
+});
+
 it('requires ADMIN_PASSWORD with STORE_URL', () => {
   expect(problemsOf({ STORE_URL: 'postgres://localhost/steward' })).toEqual([
     'ADMIN_PASSWORD must be given with STORE_URL.',

@@ -20,7 +20,7 @@ import { openApiDocument } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
 import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
-import { type Mount, mountRest, mountSoap } from './mounts.ts';
+import { type Mount, mountOidc, mountRest, mountSoap } from './mounts.ts';
 import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
 
 export type App = {
@@ -90,6 +90,8 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     isControlled: config.testControl,
     isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
+    providerLabel: config.oidc?.label,
+    localSignIn: config.localSignIn,
   });
 
   const patientUntil = runtime.now() + config.storePatienceMs;
@@ -107,7 +109,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await whileStarting(loading(catalog, options));
 
   const admin = adminResource(options, services, urls);
-  const tokens = tokensResource({ tokenService, urls, store });
+  const tokens = tokensResource({ tokenService, urls, store, hasProvider: config.oidc !== undefined });
   const rest = restResource(options, services, urls);
   const trees = [
     { name: 'admin', prefix: config.adminPath, root: admin, hasPages: true },
@@ -116,6 +118,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   ];
   const mount: Mount = { http, options, services, urls, frame };
   await mountRest(mount, trees);
+  await mountOidc(mount);
   await mountSoap(mount);
   assets.register(http);
   await http.register(themeRoute, { path: `${config.adminPath}/assets/theme`, urls });

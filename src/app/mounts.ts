@@ -1,5 +1,7 @@
-// The two protocols on the server: the resource trees, and the SOAP endpoint.
+// The protocols on the server: the resource trees, sign-in at the identity provider, and the SOAP endpoint.
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { oidcRoutes } from '../auth/oidc.rest.ts';
+import { IdentityProvider } from '../auth/oidc/provider.ts';
 import { sendEndpointPage } from '../catalog/pages/endpoint.ts';
 import { catalogOperations } from '../catalog/soap.ts';
 import { catalogNames, fillWsdl } from '../catalog/wsdl.ts';
@@ -53,6 +55,18 @@ export async function mountRest(
       errorStatus200: config.errorStatus200,
     });
   }
+}
+
+export async function mountOidc({ http, options, services, urls, frame }: Mount): Promise<void> {
+  const { config, runtime, logger } = options;
+  if (!config.oidc) return;
+  const { tokenService, auditService } = services;
+  const provider = new IdentityProvider({
+    ...config.oidc,
+    onFailure: (failure) => logger.warn(failure, 'a request to the identity provider failed'),
+  });
+  const prefix = `${config.tokensPath}/oidc`;
+  await http.register(oidcRoutes, { prefix, provider, tokenService, auditService, runtime, urls, frame });
 }
 
 export async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {

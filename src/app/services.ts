@@ -98,6 +98,7 @@ export function createServices(options: AppOptions) {
     runtime,
     tasks,
     maxTokensPerUser: config.maxTokensPerUser,
+    onlyPasswordOf: config.localSignIn ? undefined : config.adminUsername,
     signInLimit: options.signInLimit,
     passwords: options.passwords,
   });

@@ -21,11 +21,21 @@ import { lastSignInOf } from './last-sign-in.ts';
 import { type Account, accountView } from './pages/account.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
-import { changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
+import {
+  changeOwnPassword,
+  passwordLength,
+  requireLocal,
+  requireOwnUser,
+  sourceOf,
+  userSources,
+} from './user.ts';
 
 const selfAnswer = answerObject('Self', 'The account of the caller.', {
   username: z.string(),
   role: z.enum(roles),
+  source: z
+    .enum(userSources)
+    .describe('oidc: you sign in at the identity provider and have no password here.'),
   createdAt: time,
   lastSignIn: time.nullable().describe('Null: never.'),
   sessions: z.array(
@@ -83,6 +93,7 @@ async function readSelf(
   return {
     username: user.username,
     role: caller?.role ?? user.role,
+    source: sourceOf(user),
     createdAt: user.createdAt,
     lastSignIn: lastSignInOf(user, signIn),
     sessions: validSessions(tokens, user, runtime.now()).map((token) => ({
@@ -97,7 +108,7 @@ async function readSelf(
   };
 }
 
-function changePasswordOperation({ tokenService }: SelfOptions): Operation {
+function changePasswordOperation({ store, tokenService }: SelfOptions): Operation {
   return operation({
     title: 'Change password',
     description: 'Changes your password and ends your other sessions.',
@@ -113,6 +124,7 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
     },
     check: ({ values: { password, newPassword }, caller }) => {
       refuseKey(caller);
+      requireLocal(requireOwnUser(store, caller));
       const isSame = newPassword !== undefined && newPassword === password;
       return {
         problems: isSame ? [{ field: 'newPassword', message: 'must differ from the present password.' }] : [],

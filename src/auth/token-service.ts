@@ -12,17 +12,26 @@ import type { Transaction } from '../store/transaction.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
 import { type Key, findKey, isKey, recordKeyUse } from './key.ts';
 import { type Passwords, createPasswords, saltBytes } from './password.ts';
+import type { ProvidedUser } from './oidc/provider.ts';
 import { type SignInAttempt, SignInLimit } from './sign-in-limit.ts';
 import {
   type Binding,
   type Token,
   bindingAllows,
+  expirationMinutes,
   formTokenMatches,
   formTokenOf,
   hashToken,
   isFormToken,
 } from './token.ts';
-import { type User, addUser, findUser, hasAdministrator } from './user.ts';
+import {
+  type User,
+  addUser,
+  findProvidedUser,
+  findUser,
+  hasAdministrator,
+  renewProvidedUser,
+} from './user.ts';
 
 const sweepEveryMs = 600_000;
 
@@ -45,6 +54,8 @@ type TokenServiceOptions = {
   readonly runtime: Runtime;
   readonly tasks: Tasks;
   readonly maxTokensPerUser: number;
+  /** The only user whose password is accepted. Undefined: all passwords are. */
+  readonly onlyPasswordOf?: string | undefined;
   readonly signInLimit?: SignInLimit | undefined;
   readonly passwords?: Passwords | undefined;
 };
@@ -55,12 +66,31 @@ type PasswordAttempt = {
   readonly address: string;
 };
 
+/** The entry of the audit trail for a sign-in that succeeds. */
+type EntryOf = (user: User) => AuditEntry;
+
 type SignInRequest = PasswordAttempt & {
   readonly minutes: number;
   readonly binding: Binding;
   readonly userAgent: string | undefined;
-  /** The entry of the audit trail for a sign-in that succeeds. */
-  readonly entryOf: (user: User) => AuditEntry;
+  readonly entryOf: EntryOf;
+};
+
+type ProvidedSignIn = {
+  /** Names the attempt, so that failures count for its network only. */
+  readonly attempt: string;
+  readonly address: string;
+  readonly userAgent: string | undefined;
+  /** The hash of a token that ends: that of the previous session of the browser. */
+  readonly replaces: string | undefined;
+  readonly authenticate: () => Promise<ProvidedUser>;
+  readonly entryOf: EntryOf;
+  readonly record: (transaction: Transaction, entry: AuditEntry) => void;
+};
+
+type SignInOrigin = Pick<Token, 'binding' | 'address'> & {
+  readonly minutes: number;
+  readonly userAgent: string | undefined;
 };
 
 export class TokenService {
@@ -68,6 +98,7 @@ export class TokenService {
   readonly #runtime: Runtime;
   readonly #signInLimit: SignInLimit;
   readonly #maxTokensPerUser: number;
+  readonly #onlyPasswordOf: string | undefined;
   readonly #passwords: Passwords;
   readonly #hashing = new FairLimiter(hashingLimits);
   readonly #tasks: Tasks;
@@ -79,6 +110,7 @@ export class TokenService {
     runtime,
     tasks,
     maxTokensPerUser,
+    onlyPasswordOf,
     signInLimit = new SignInLimit(),
     passwords = createPasswords(),
   }: TokenServiceOptions) {
@@ -87,6 +119,7 @@ export class TokenService {
     this.#tasks = tasks;
     this.#signInLimit = signInLimit;
     this.#maxTokensPerUser = maxTokensPerUser;
+    this.#onlyPasswordOf = onlyPasswordOf;
     this.#passwords = passwords;
     // Processes may have been stopped for longer than the interval.
     tasks.start('token sweep', (stopping) => this.#sweep(stopping));
@@ -128,9 +161,12 @@ export class TokenService {
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
-    const { username, minutes, binding, address, entryOf } = request;
-    const userAgent =
-      request.userAgent === undefined ? null : truncate(request.userAgent, maxUserAgentLength);
+    const { username, minutes, binding, address, userAgent, entryOf } = request;
+    if (this.#onlyPasswordOf !== undefined && !isSameName(username, this.#onlyPasswordOf))
+      throw new ServiceError(
+        'forbidden',
+        'Passwords are not accepted here. Sign in at the identity provider.',
+      );
     const user = await this.#checkPassword(request);
     // Any process may have changed the password during the hash.
     await this.#store.refresh();
@@ -139,11 +175,37 @@ export class TokenService {
     return this.#issue(current, { minutes, binding, address, userAgent }, entryOf(current));
   }
 
+  /** Signs a user of the identity provider in. The first sign-in adds the user; each one renews the role. */
+  async signInProvided(request: ProvidedSignIn): Promise<string> {
+    const { address, userAgent, replaces, entryOf, record } = request;
+    const { username, role, subject } = await this.#limitFailures(request);
+    const given = {
+      username,
+      role,
+      subject,
+      credentialId: this.#runtime.newId(),
+      createdAt: this.#runtime.now(),
+    };
+    await this.#store.refresh();
+    if (findProvidedUser(this.#store, username, subject)?.role !== role)
+      await this.#store.update((transaction) => {
+        const isChanged = renewProvidedUser(transaction, given);
+        const user = findUser(transaction, username);
+        if (isChanged && user) record(transaction, entryOf(user));
+      });
+    const user = findUser(this.#store, username);
+    if (!user) throw invalidToken();
+    const origin = { minutes: expirationMinutes.default, binding: null, address, userAgent };
+    const { token } = await this.#issue(user, origin, entryOf(user));
+    if (replaces !== undefined) await this.#store.tokens.end(replaces, undefined);
+    return token;
+  }
+
   /** Signs a user in without a password, for the program that has started the server. */
   async issueToken(username: string, minutes: number, entryOf: (user: User) => AuditEntry): Promise<string> {
     const user = findUser(this.#store, username);
     if (!user) throw new Error(`There is no user ${username}.`);
-    const unknown = { binding: null, address: null, userAgent: null };
+    const unknown = { binding: null, address: null, userAgent: undefined };
     const { token } = await this.#issue(user, { minutes, ...unknown }, entryOf(user));
     return token;
   }
@@ -208,6 +270,7 @@ export class TokenService {
         passwordHash,
         credentialId,
         createdAt,
+        subject: null,
       });
       return true;
     });
@@ -215,7 +278,7 @@ export class TokenService {
 
   async #issue(
     { username, credentialId }: User,
-    { minutes, ...origin }: { minutes: number } & Pick<Token, 'binding' | 'address' | 'userAgent'>,
+    { minutes, userAgent, ...origin }: SignInOrigin,
     entry: AuditEntry,
   ): Promise<{ token: string; expires: number }> {
     const token = this.#runtime.newSecret(32).toString('base64url');
@@ -229,6 +292,7 @@ export class TokenService {
       createdAt,
       expires,
       lastUsedAt: createdAt,
+      userAgent: userAgent === undefined ? null : truncate(userAgent, maxUserAgentLength),
       ...origin,
     };
     await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entry);
@@ -305,6 +369,21 @@ export class TokenService {
     });
   }
 
+  /** Each call makes the identity provider work, so those that fail are limited. */
+  async #limitFailures({ attempt: username, address, authenticate }: ProvidedSignIn): Promise<ProvidedUser> {
+    const attempt = { username, address, at: this.#runtime.now() };
+    this.#requireAllowed(attempt);
+    this.#signInLimit.start(attempt);
+    try {
+      const user = await authenticate();
+      this.#signInLimit.forget(attempt);
+      return user;
+    } catch (error) {
+      if (isUnavailable(error)) this.#signInLimit.forget(attempt);
+      throw error;
+    }
+  }
+
   #requireAllowed(attempt: SignInAttempt): void {
     const retryAfterSeconds = this.#signInLimit.waitSeconds(attempt);
     if (retryAfterSeconds > 0)
@@ -316,6 +395,10 @@ export class TokenService {
     this.#signInLimit.removeExpired(at);
     await this.#store.tokens.removeExpired(at, stopping);
   }
+}
+
+function isSameName(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
 }
 
 function claimantOf({ username, address }: PasswordAttempt): Claimant {

@@ -1,7 +1,7 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { cookieAttributes, sessionCookie } from '../http/credentials.ts';
+import { sessionCookieOf } from '../http/credentials.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { plainAddress } from '../lib/address.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
@@ -21,11 +21,14 @@ import type { ReadableStore } from '../store/store.ts';
 import { communityResource } from './community.rest.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
+import { findUser, sourceOf } from './user.ts';
 
 type TokensOptions = {
   readonly tokenService: TokenService;
   readonly urls: PublicUrls;
   readonly store: ReadableStore;
+  /** Whether users sign in at an identity provider. */
+  readonly hasProvider: boolean;
 };
 
 /** The operation shortens longer times to `expirationMinutes.max` instead of refusing them. */
@@ -116,12 +119,12 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
       // The new session replaces the previous session of the browser.
       if (request.cookie !== undefined) await tokenService.revoke(request.cookie);
       const next = ownPath(values.next ?? '') ?? urls.homePath;
-      return { json, seeOther: next, headers: { 'set-cookie': cookie(token, urls) } };
+      return { json, seeOther: next, headers: { 'set-cookie': sessionCookieOf(token, urls.isHttps) } };
     },
   });
 }
 
-function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation {
+function revokeTokenOperation({ tokenService, urls, store, hasProvider }: TokensOptions): Operation {
   const tokenToRevoke = (token: string, { cookie }: RequestContext) =>
     tokenService.tokenToRevoke(token.trim(), cookie);
   return operation({
@@ -143,21 +146,22 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
     run: async ({ values, request, actor, auditEntry }): Promise<Outcome> => {
       const token = tokenToRevoke(values.token, request);
       await tokenService.revoke(token, actor && auditEntry({ changes: [] }));
+      const user = findUser(store, actor?.user ?? '');
       return {
         ...success,
-        seeOther: `${urls.tokensPath('generateToken')}?f=html`,
-        notice: { text: 'You are signed out.' },
+        ...(hasProvider && user && sourceOf(user) === 'oidc'
+          ? { seeOther: urls.tokensPath('oidc/signOut') }
+          : {
+              seeOther: `${urls.tokensPath('generateToken')}?f=html`,
+              notice: { text: 'You are signed out.' },
+            }),
         // A page of another site may end a token that it knows, but must not end the session of the browser.
         ...(!isForeignSite(request.headers) && {
-          headers: { 'set-cookie': `${cookie('', urls)}; Max-Age=0` },
+          headers: { 'set-cookie': `${sessionCookieOf('', urls.isHttps)}; Max-Age=0` },
         }),
       };
     },
   });
-}
-
-function cookie(token: string, { isHttps }: PublicUrls): string {
-  return `${sessionCookie}=${token}; ${cookieAttributes(isHttps)}`;
 }
 
 /** Logs and browser histories contain addresses, so an address must not contain a password. */

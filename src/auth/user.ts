@@ -1,4 +1,4 @@
-// Users and the rules for changing them: names are unique, ignoring case, and at least one administrator remains.
+// Users and the rules for changing them: names are unique, ignoring case, and at least one local administrator remains.
 import { Secret } from '../lib/audit-fields.ts';
 import type { Caller, Role } from '../lib/caller.ts';
 import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
@@ -10,19 +10,34 @@ import { deleteKeysOf } from './key.ts';
 export type User = {
   readonly username: string;
   readonly role: Role;
-  readonly passwordHash: string;
+  /** Null: the user signs in at the identity provider only. */
+  readonly passwordHash: string | null;
   /**
    * Changes with the password. Tokens carry it, so a token that was issued for the old password is not valid, even
    * if it is stored.
    */
   readonly credentialId: string;
   readonly createdAt: number;
+  /** Who the user is at the identity provider. Null: a local user. */
+  readonly subject: Subject | null;
 };
+
+type Subject = { readonly issuer: string; readonly id: string };
+
+export const userSources = ['local', 'oidc'] as const;
+
+export function sourceOf({ subject }: User): (typeof userSources)[number] {
+  return subject === null ? 'local' : 'oidc';
+}
 
 export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),
-  auditFields: ({ role, passwordHash }) => ({ role, password: new Secret(passwordHash) }),
+  auditFields: ({ role, passwordHash, subject }) => ({
+    role,
+    password: new Secret(passwordHash ?? ''),
+    subject: subject?.id ?? null,
+  }),
 };
 
 export const usernames = {
@@ -51,9 +66,14 @@ export function listUsers(reader: Reader): User[] {
   return [...reader.all(users)].sort((a, b) => (users.keyOf(a) < users.keyOf(b) ? -1 : 1));
 }
 
+/** Only local ones count: the identity provider may be unavailable, and may give its users other roles at any time. */
 export function hasAdministrator(reader: Reader, except?: User): boolean {
-  for (const user of reader.all(users)) if (user.role === 'administrator' && user !== except) return true;
+  for (const user of reader.all(users)) if (isLocalAdministrator(user) && user !== except) return true;
   return false;
+}
+
+function isLocalAdministrator({ role, subject }: User): boolean {
+  return role === 'administrator' && subject === null;
 }
 
 export function addUser(transaction: Transaction, user: User): void {
@@ -66,6 +86,35 @@ export function requireFreeName(reader: Reader, username: string): void {
   if (user !== undefined) throw new ServiceError('conflict', `A user named ${user.username} exists already.`);
 }
 
+type NewProvidedUser = Pick<User, 'username' | 'role' | 'credentialId' | 'createdAt'> & {
+  readonly subject: Subject;
+};
+
+/** Adds the user at the first sign-in and renews the role at the others. Returns whether anything changes. */
+export function renewProvidedUser(transaction: Transaction, given: NewProvidedUser): boolean {
+  const { username, role, subject } = given;
+  const user = findProvidedUser(transaction, username, subject);
+  if (user?.role === role) return false;
+  transaction.put(users, user ? { ...user, role } : { ...given, passwordHash: null });
+  return true;
+}
+
+/** Throws if the name belongs to somebody else. */
+export function findProvidedUser(
+  reader: Reader,
+  username: string,
+  { issuer, id }: Subject,
+): User | undefined {
+  const user = findUser(reader, username);
+  if (user && (user.subject?.issuer !== issuer || user.subject.id !== id))
+    throw new ServiceError(
+      'conflict',
+      `The name ${user.username} belongs to ${user.subject ? 'another user of the identity provider' : 'a local user'}.`,
+      { problems: [{ message: 'An administrator can remove that user.' }] },
+    );
+  return user;
+}
+
 type UserChange = {
   role?: Role | undefined;
   password?: { hash: string; credentialId: string } | undefined;
@@ -73,6 +122,7 @@ type UserChange = {
 
 export function updateUser(transaction: Transaction, username: string, change: UserChange): void {
   const user = requireUser(transaction, username);
+  if (change.password) requireLocal(user);
   const role = change.role ?? user.role;
   if (role !== 'administrator') requireAnotherAdministrator(transaction, user);
   transaction.put(users, {
@@ -123,7 +173,16 @@ export function unknownUser(username: string): Problem {
 }
 
 function requireAnotherAdministrator(reader: Reader, leaving: User): void {
-  if (leaving.role === 'administrator' && !hasAdministrator(reader, leaving)) {
+  if (isLocalAdministrator(leaving) && !hasAdministrator(reader, leaving)) {
     throw new ServiceError('conflict', `${leaving.username} is the last administrator.`);
   }
+}
+
+/** A password would let a user in whom the identity provider refuses. */
+export function requireLocal({ username, subject }: User): void {
+  if (subject !== null)
+    throw new ServiceError(
+      'conflict',
+      `${username} signs in at the identity provider and has no password here.`,
+    );
 }

@@ -31,8 +31,10 @@ import {
   passwordLength,
   removeUser,
   requireFreeName,
+  sourceOf,
   unknownUser,
   updateUser,
+  userSources,
   usernames,
   users,
 } from './user.ts';
@@ -55,6 +57,9 @@ const usersAnswer = answerObject('Users', 'The users.', {
     answerObject('User', 'A user.', {
       username: z.string(),
       role: z.enum(roles),
+      source: z
+        .enum(userSources)
+        .describe('local: the user has a password here. oidc: the user signs in at the identity provider.'),
       createdAt: time,
       lastSignIn: time.nullable().describe('Null: never.'),
     }),
@@ -91,6 +96,7 @@ export function securityResource(
             users: listUsers(store).map((user) => ({
               username: user.username,
               role: user.role,
+              source: sourceOf(user),
               createdAt: user.createdAt,
               lastSignIn: lastSignInOf(user, signIns.get(users.keyOf(user))),
             })),
@@ -122,6 +128,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
         passwordHash: hash,
         credentialId,
         createdAt: runtime.now(),
+        subject: null,
       };
       await update((transaction) => addUser(transaction, user), { target: targetOf(user.username) });
       return succeeded(`User ${user.username} was added with the role ${user.role}.`, userList);

@@ -33,7 +33,16 @@ export function findCombinationProblems(given: Readonly<Record<string, string | 
   const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
   if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
     problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
-  return [...problems, ...findTestControlProblems(given)];
+  return [...problems, ...findSignInProblems(given), ...findTestControlProblems(given)];
+}
+
+function findSignInProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: client, LOCAL_SIGN_IN: local } = given;
+  if ((issuer === undefined) !== (client === undefined))
+    return ['OIDC_ISSUER and OIDC_CLIENT_ID must be given together.'];
+  return issuer === undefined && local?.toLowerCase() === 'false'
+    ? ['LOCAL_SIGN_IN must not be false without OIDC_ISSUER.']
+    : [];
 }
 
 function findTestControlProblems(given: Readonly<Record<string, string | undefined>>): string[] {

@@ -1,4 +1,6 @@
 // Reads the environment variables, checks them and makes the configuration of them.
+import type * as z from 'zod';
+import type { Role } from '../lib/caller.ts';
 import { findCombinationProblems } from './combinations.ts';
 import { variables } from './variables.ts';
 
@@ -47,6 +49,8 @@ export function readConfig(
     adminPassword: value.ADMIN_PASSWORD,
     maxTokensPerUser: value.MAX_TOKENS_PER_USER,
     auditDays: value.AUDIT_DAYS,
+    oidc: value.OIDC_ISSUER === undefined ? undefined : oidcOf(value, value.OIDC_ISSUER),
+    localSignIn: value.LOCAL_SIGN_IN,
     trustedProxies: value.TRUSTED_PROXIES,
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
     legacySignatureHeader: value.LEGACY_SIGNATURE_HEADER,
@@ -94,4 +98,23 @@ export function readConfig(
     consoleColor: value.CONSOLE_COLOR,
     logLevel: value.LOG_LEVEL,
   });
+}
+
+function oidcOf(value: z.output<typeof variables>, issuer: string) {
+  return {
+    issuer,
+    clientId: value.OIDC_CLIENT_ID ?? '',
+    clientSecret: value.OIDC_CLIENT_SECRET,
+    scopes: value.OIDC_SCOPES,
+    label: value.OIDC_LABEL,
+    claims: {
+      username:
+        value.OIDC_USERNAME_CLAIM === undefined
+          ? ['preferred_username', 'email']
+          : [value.OIDC_USERNAME_CLAIM],
+      roles: value.OIDC_ROLES_CLAIM,
+      roleOf: value.OIDC_ROLES ?? new Map<string, Role>(),
+      defaultRole: value.OIDC_DEFAULT_ROLE,
+    },
+  };
 }

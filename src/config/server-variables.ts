@@ -1,6 +1,8 @@
 // The variables of the server: addresses, catalog, sign-in, uploads, database, test control and logging.
 import * as z from 'zod';
 import { isPassword, passwordRule, usernames } from '../auth/user.ts';
+import { isLoopbackHost } from '../lib/address.ts';
+import { roles } from '../lib/caller.ts';
 import { addressRanges, flag, integerText, name, path } from './value-schemas.ts';
 
 const token = z
@@ -33,15 +35,20 @@ export const addresses = {
 };
 
 function readPublicUrl(text: string, context: z.RefinementCtx): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const plain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
-  if (!plain || !/^https?:$/.test(url.protocol)) {
+  const url = plainUrl(text);
+  if (!url) {
     context.addIssue('must be an absolute http or https address without user, query or fragment');
     return z.NEVER;
   }
   let address = url.origin + url.pathname;
   while (address.endsWith('/')) address = address.slice(0, -1);
   return address;
+}
+
+function plainUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  return isPlain && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
 export const catalog = {
@@ -98,6 +105,84 @@ export const access = {
     'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
   ),
 };
+
+const role = z.enum(roles, `must be one of ${roles.join(', ')}`);
+
+const claimName = z.string().regex(/^.{1,256}$/, 'must be 1 to 256 characters');
+
+export const identityProvider = {
+  OIDC_ISSUER: z
+    .string()
+    .refine(
+      isIssuer,
+      'must be an https address without user, query or fragment, or an http address of this machine',
+    )
+    .optional()
+    .describe(
+      'The OpenID Connect issuer whose users sign in here, for example https://login.example.com/company. Default: only local users sign in.',
+    ),
+  OIDC_CLIENT_ID: z
+    .string()
+    .regex(/^.{1,1024}$/, 'must be 1 to 1024 characters')
+    .optional()
+    .describe('The client id of this server at the issuer. Required with OIDC_ISSUER.'),
+  OIDC_CLIENT_SECRET: z
+    .string()
+    .regex(/^.{1,4096}$/, 'must be 1 to 4096 characters')
+    .optional()
+    .describe('The client secret. Default: this server is a public client.'),
+  OIDC_SCOPES: z
+    .string()
+    .regex(
+      /^[\x21\x23-\x5b\x5d-\x7e]{1,64}(?: [\x21\x23-\x5b\x5d-\x7e]{1,64}){0,31}$/,
+      'must be scopes, separated by blanks',
+    )
+    .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
+    .default('openid profile email')
+    .describe('The scopes that this server requests.'),
+  OIDC_USERNAME_CLAIM: claimName
+    .optional()
+    .describe('The claim with the user name. Default: preferred_username, then email.'),
+  OIDC_ROLES_CLAIM: claimName
+    .default('groups')
+    .describe('The claim with the groups of a user. Dots lead into objects, for example realm_access.roles.'),
+  OIDC_ROLES: z
+    .string()
+    .transform(readRoles)
+    .optional()
+    .describe(
+      'JSON: the role for each group, for example {"operations":"administrator","staff":"member"}. Of several roles, the highest counts.',
+    ),
+  OIDC_DEFAULT_ROLE: role
+    .optional()
+    .describe('The role of users without such a group. Default: they are refused.'),
+  OIDC_LABEL: z
+    .string()
+    .trim()
+    .regex(/^[^\p{Cc}]{1,64}$/u, 'must be 1 to 64 characters')
+    .default('Sign in with your organization')
+    .describe('The text of the button on the sign-in page.'),
+  LOCAL_SIGN_IN: flag
+    .default(true)
+    .describe(
+      'false: the sign-in page has no password form, and of all passwords only the one of ADMIN_USERNAME is accepted. Keys and tokens stay valid.',
+    ),
+};
+
+/** A client without TLS would reveal codes and secrets on the network. */
+function isIssuer(text: string): boolean {
+  const url = plainUrl(text);
+  return url?.protocol === 'https:' || (url !== undefined && isLoopbackHost(url.hostname));
+}
+
+function readRoles(text: string, context: z.RefinementCtx): ReadonlyMap<string, z.output<typeof role>> {
+  try {
+    return new Map(Object.entries(z.record(z.string(), role).parse(JSON.parse(text))));
+  } catch {
+    context.addIssue(`must be a JSON object of groups and roles; a role is one of ${roles.join(', ')}`);
+    return z.NEVER;
+  }
+}
 
 export const rest = {
   MAX_UPLOAD_BYTES: integerText(1, 1024 ** 3)

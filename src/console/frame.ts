@@ -2,7 +2,7 @@
 import type { PublicUrls } from '../http/urls.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
 import type { NoticeLink } from '../rest/resource.ts';
-import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink } from './layout.ts';
+import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink, PageLink } from './layout.ts';
 
 export type NavigationEntry = {
   readonly name: string;
@@ -43,6 +43,18 @@ type FrameOptions = {
   /** Some resources and operations are closed then. */
   readonly isJobRunning: () => boolean;
   readonly now: () => number;
+  /** The text of the button that leads to the identity provider. Undefined: there is none. */
+  readonly providerLabel: string | undefined;
+  /** Whether the sign-in page has a form for passwords. */
+  readonly localSignIn: boolean;
+};
+
+/** The ways to sign in. */
+export type SignInWays = {
+  /** Where the form leads. */
+  readonly action: string;
+  readonly hasForm: boolean;
+  readonly provider: PageLink | undefined;
 };
 
 /** A page: `path` is its path in the tree of the navigation, `requested` the address to return to after signing in. */
@@ -91,6 +103,18 @@ export class Frame {
         signOutAction: urls.tokensPath('revokeToken'),
         themeAction: this.#href(['assets', 'theme']),
       },
+    };
+  }
+
+  signIn(next: string | undefined): SignInWays {
+    const { urls, providerLabel, localSignIn } = this.#options;
+    // The host of the callback is that of PUBLIC_URL, and the cookie of the attempt must reach it.
+    const start = new URL(urls.tokensPath('oidc/start'), urls.base);
+    if (next !== undefined) start.searchParams.set('next', next);
+    return {
+      action: urls.tokensPath('generateToken'),
+      hasForm: localSignIn,
+      provider: providerLabel === undefined ? undefined : { name: providerLabel, href: start.href },
     };
   }
 

@@ -41,6 +41,8 @@ export type Layout = {
   readonly homeHref: string;
   /** Whether browsers without scripts reload the page by themselves. */
   readonly reloads?: boolean;
+  /** Where browsers go from here by themselves. */
+  readonly leadsTo?: string;
   /** The time of the server, from which the script counts relative times. */
   readonly now: number;
   readonly navigation: readonly NavigationLink[];
@@ -94,6 +96,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="${theme === 'system' ? 'light dark' : theme}" />
         <title>${layout.isError && 'Error: '}${title} · ${name}</title>
+        ${layout.leadsTo !== undefined && html`<meta http-equiv="refresh" content="0;url=${layout.leadsTo}" />`}
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
         <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />

@@ -10,6 +10,7 @@ import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton, hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
+import type { SignInWays } from './frame.ts';
 import { labelOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 import { renderTable } from './table.ts';
@@ -185,28 +186,42 @@ function secretView(
   </section>`;
 }
 
-type SignInView = Pick<FormView, 'action' | 'entered' | 'error'> & { readonly lead: string | undefined };
+type SignInView = SignInWays &
+  Pick<FormView, 'entered'> & {
+    readonly error?: ProblemList | undefined;
+    readonly lead: string | undefined;
+  };
 
 export function signInPage(layout: Layout, view: SignInView): Page {
-  const { username = '', next = '' } = view.entered;
+  const { lead, error, provider, hasForm } = view;
   return renderPage(
     layout,
-    html`${view.lead !== undefined && html`<p class="lead">${view.lead}</p>`}
-      ${view.error && renderProblems(view.error, { takesFocus: false })}
-      <form method="post" action="${view.action}" class="sign-in">
-        ${hiddenFields({ f: 'html', next })}
-        <div class="field">
-          <label for="username">User name</label>
-          <input id="username" name="username" value="${username}" autocomplete="username" required ${username === '' && 'autofocus'} />
-        </div>
-        <div class="field">
-          <label for="password">Password</label>
-          <input id="password" name="password" type="password" autocomplete="current-password" required ${username !== '' && 'autofocus'} />
-        </div>
-        <p><button>Sign in</button></p>
-      </form>
+    html`${lead !== undefined && html`<p class="lead">${lead}</p>`}
+      ${error && renderProblems(error, { takesFocus: false })}
+      ${provider && html`<p><a class="button" href="${provider.href}">${provider.name}</a></p>`}
+      ${provider && hasForm && html`<p class="hint">Or sign in with a password:</p>`} ${hasForm && passwordForm(view)}
       <p class="hint">Steward ${layout.version}</p>`,
   );
+}
+
+function passwordForm({ action, entered: { username = '', next = '' } }: SignInView): Html {
+  return html`<form method="post" action="${action}" class="sign-in">
+    ${hiddenFields({ f: 'html', next })}
+    <div class="field">
+      <label for="username">User name</label>
+      <input id="username" name="username" value="${username}" autocomplete="username" required ${username === '' && 'autofocus'} />
+    </div>
+    <div class="field">
+      <label for="password">Password</label>
+      <input id="password" name="password" type="password" autocomplete="current-password" required ${username !== '' && 'autofocus'} />
+    </div>
+    <p><button>Sign in</button></p>
+  </form>`;
+}
+
+/** A page that goes on to the address by itself. */
+export function leadOnPage(layout: Layout, href: string): Page {
+  return renderPage({ ...layout, leadsTo: href }, html`<p><a class="button" href="${href}">Continue</a></p>`);
 }
 
 /** `links` lead on from the page. */

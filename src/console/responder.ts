@@ -249,7 +249,7 @@ export class HtmlResponder {
     status: number,
     { error, ended }: { error?: PageError; ended?: EndedForm },
   ): FastifyReply {
-    const { frame, urls } = this.#options;
+    const { frame } = this.#options;
     const { form, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
     const given = shortText(textIn(form, 'next'));
@@ -264,7 +264,7 @@ export class HtmlResponder {
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), isError: shown !== undefined, notice: readNotice(rest.noticeCookie) },
       {
-        action: urls.tokensPath('generateToken'),
+        ...frame.signIn(entered.next),
         entered,
         lead: hasEnded ? endedLead(ended?.input) : undefined,
         error: shown,

@@ -37,6 +37,10 @@ export function cookieAttributes(isHttps: boolean): string {
   return `Path=/; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
 }
 
+export function sessionCookieOf(token: string, isHttps: boolean): string {
+  return `${sessionCookie}=${token}; ${cookieAttributes(isHttps)}`;
+}
+
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
   const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
   return pair?.trim().slice(name.length + 1) || undefined;

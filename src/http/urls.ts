@@ -49,8 +49,10 @@ export class PublicUrls {
     return `${this.base}${this.#settings.tokensPath}/generateToken`;
   }
 
-  tokensPath(operation: 'generateToken' | 'revokeToken'): string {
-    return `${this.linkBase}${this.#settings.tokensPath}/${operation}`;
+  tokensPath(
+    path: 'generateToken' | 'revokeToken' | 'oidc' | 'oidc/start' | 'oidc/callback' | 'oidc/signOut',
+  ): string {
+    return `${this.linkBase}${this.#settings.tokensPath}/${path}`;
   }
 
   path(prefix: string, segments: readonly string[]): string {

@@ -72,6 +72,7 @@ const user = {
   passwordHash: 'hash one',
   credentialId: 'c',
   createdAt: 1,
+  subject: null,
 } as const;
 
 it('names the fields of a row, without those that only the server uses', async () => {

@@ -1,7 +1,10 @@
 // Tests the directory in a browser: sign-in and sign-out, the catalog search, and the SOAP operations page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
+import { oidcEnv } from '../auth/oidc-kit.ts';
 import { findBarriers, hasChromium, patience, useBrowser } from '../kit/browser.ts';
+import { startProvider } from '../kit/identity-provider.ts';
+import { freePort } from '../kit/ports.ts';
 import { password, startSteward } from '../kit/steward.ts';
 
 const settings = '/admin/services/webhooks/settings';
@@ -41,6 +44,31 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     // The token is revoked, not only removed from the browser.
     await page.context().addCookies([{ name: 'steward_session', value: cookie?.value ?? '', url: address }]);
     expect((await page.goto('/admin'))?.status()).toBe(401);
+  });
+
+  it('signs in and out at an identity provider, and returns to the requested page', async () => {
+    const port = await freePort();
+    const env = { ...oidcEnv({ issuer: `http://127.0.0.1:${port}` }), OIDC_LABEL: 'Sign in with Example' };
+    const address = (await startSteward(env)).address.replace('127.0.0.1', 'localhost');
+    const provider = await startProvider({ port, servers: [address], hasForm: true });
+    const page = await open(address);
+    expect((await page.goto(settings))?.status()).toBe(401);
+    await page.getByRole('link', { name: 'Sign in with Example' }).click();
+    // Another site, whose pages do not get our Strict cookies.
+    expect(page.url()).toContain(provider.issuer);
+    await page.getByRole('button', { name: 'Sign in as Ann' }).click();
+    await page.getByRole('heading', { name: 'Webhook settings', level: 1 }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(settings);
+    const cookies = await page.context().cookies(address);
+    expect(cookies.map(({ name, sameSite }) => [name, sameSite])).toEqual([['steward_session', 'Strict']]);
+
+    await page.getByRole('button', { name: 'ann administrator' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'End the session' }).click();
+    await page.getByRole('link', { name: 'Sign in with Example' }).waitFor();
+    expect(page.url()).toBe(`${address}/tokens/generateToken`);
+    expect(await page.context().cookies(address)).toEqual([]);
+    await provider.stop();
   });
 
   it('sends a form once, focuses the problem, and keeps the input over the end of the session', async () => {

@@ -2,23 +2,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect as connectTo, createServer } from 'node:net';
+import { connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../kit/ports.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
 import { connect, startInProcess, startSeededPostgres } from './steward.ts';
 
 const pollOptions = { timeout: 60_000, interval: 20 };
 const binary = '/usr/sbin/pgbouncer';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 async function isListening(port: number): Promise<boolean> {
   const socket = connectTo(port, '127.0.0.1');

@@ -99,6 +99,7 @@ export async function startServer({
         passwordHash,
         credentialId: role,
         createdAt: runtime.now(),
+        subject: null,
       });
   });
   for (const role of roles) {

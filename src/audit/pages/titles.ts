@@ -4,6 +4,7 @@ import { type Resource, walk } from '../../rest/resource.ts';
 /** Entries whose operation is not part of the administrator tree. */
 const others: Readonly<Record<string, string>> = {
   'tokens/generateToken': 'Sign in',
+  'tokens/oidc/callback': 'Sign in at the identity provider',
   'tokens/revokeToken': 'Sign out',
   'system/jobs/{job}/end': 'End of the job',
 };

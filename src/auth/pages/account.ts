@@ -10,6 +10,7 @@ import { type ListedKey, ownKeysView } from './keys.ts';
 export type Account = {
   readonly username: string;
   readonly role: Role;
+  readonly source: 'local' | 'oidc';
   readonly createdAt: number;
   readonly lastSignIn: number | null;
   readonly sessions: readonly OwnSession[];
@@ -26,14 +27,15 @@ type OwnSession = {
 };
 
 export function accountView(account: Account, keys: readonly ListedKey[], page: PageContext<unknown>): Html {
-  const { username, role, createdAt, sessions } = account;
+  const { username, role, source, createdAt, sessions } = account;
   const change = `${page.here('changePassword')}?next=${encodeURIComponent(page.here())}`;
   return html`${renderFacts([
     ['User name', username],
     ['Role', html`<span class="chip">${role}</span>`],
+    ['Sign-in', source === 'local' ? 'with a password' : 'at the identity provider'],
     ['Account created', renderAgo(createdAt, page.now)],
   ])}
-    <p class="lead-actions"><a class="button" href="${change}">Change password</a></p>
+    ${source === 'local' && html`<p class="lead-actions"><a class="button" href="${change}">Change password</a></p>`}
     <section aria-labelledby="sessions">
       <h2 id="sessions">Your sessions</h2>
       ${renderTable(

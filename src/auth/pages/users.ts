@@ -28,6 +28,7 @@ import type { PageContext } from '../../rest/resource.ts';
 export type ListedUser = {
   readonly username: string;
   readonly role: Role;
+  readonly source: 'local' | 'oidc';
   readonly createdAt: number;
   readonly lastSignIn: number | null;
 };
@@ -116,10 +117,11 @@ function findUsers(
 type RowPlace = { readonly next: string; readonly menu: string };
 
 function rowOf(user: ListedUser, page: PageContext<unknown>, place: RowPlace): Row {
-  const { username, role, createdAt, lastSignIn } = user;
+  const { username, role, source, createdAt, lastSignIn } = user;
   const isSelf = page.caller?.username === username;
   return [
-    html`<strong>${username}</strong>${isSelf && html` <span class="hint">you</span>`}`,
+    html`<strong>${username}</strong>${isSelf && html` <span class="hint">you</span>`}
+      ${source === 'oidc' && html`<span class="chip">identity provider</span>`}`,
     html`<span class="chip">${role}</span>`,
     lastSignIn === null ? html`<span class="none">never</span>` : renderAgo(lastSignIn, page.now),
     renderAgo(createdAt, page.now),

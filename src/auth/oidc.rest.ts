@@ -1,0 +1,158 @@
+// Sign-in at the identity provider: its start, its callback, and the sign-out there. Only browsers come here.
+//
+// The callback and the sign-out answer with a page that leads on instead of a redirect. A browser does not send the
+// session cookie, which is SameSite=Strict, along redirects that began at another site, and `form-action 'self'` does
+// not let the form of the sign-out be redirected to another site.
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Frame } from '../console/frame.ts';
+import { sendHtml } from '../console/layout.ts';
+import { leadOnPage, signInPage } from '../console/pages.ts';
+import { clientAddress } from '../http/client-address.ts';
+import { cookieOf, sessionCookie, sessionCookieOf } from '../http/credentials.ts';
+import { asServiceError, toErrorResponse } from '../http/errors.ts';
+import { noteError } from '../http/request-log.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import { ServiceError, isUnavailable } from '../lib/errors.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { isSameSecret } from '../lib/secret.ts';
+import type { AuditTrail } from '../rest/request-audit.ts';
+import { ownPath } from '../rest/request.ts';
+import {
+  type Attempt,
+  attemptCookie,
+  clearAttempt,
+  derive,
+  readAttempt,
+  writeAttempt,
+} from './oidc/attempt.ts';
+import type { IdentityProvider } from './oidc/provider.ts';
+import type { TokenService } from './token-service.ts';
+import { hashToken } from './token.ts';
+
+const operation = 'tokens/oidc/callback';
+
+/** A browser drops a longer cookie. */
+const maxNextLength = 1024;
+
+type OidcOptions = {
+  readonly provider: IdentityProvider;
+  readonly tokenService: TokenService;
+  readonly auditService: AuditTrail;
+  readonly runtime: Runtime;
+  readonly urls: PublicUrls;
+  readonly frame: Frame;
+};
+
+type StartRequest = FastifyRequest<{ Querystring: Record<string, unknown> }>;
+
+// oxlint-disable-next-line typescript/require-await -- the signature of a Fastify plugin
+export async function oidcRoutes(scope: FastifyInstance, options: OidcOptions): Promise<void> {
+  const { provider, urls, frame } = options;
+  const place = () => ({ path: urls.tokensPath('oidc'), isHttps: urls.isHttps });
+  const noStore = { 'cache-control': 'no-store' };
+
+  scope.get('/start', async (request: StartRequest, reply) => {
+    const attempt = newAttempt(request, options);
+    const href = await provider.authorizationUrl(callbackUrl(urls), attempt);
+    return reply.headers({ ...noStore, 'set-cookie': writeAttempt(attempt, place()) }).redirect(href, 303);
+  });
+
+  // A code is valid once, so HEAD must not use it.
+  scope.get('/callback', { exposeHeadRoute: false }, async (request, reply) => {
+    const callback = new URL(callbackUrl(urls) + new URL(request.url, urls.base).search);
+    const attempt = attemptOf(request, callback);
+    void reply.header('set-cookie', clearAttempt(place()));
+    const token = await signIn(request, options, { callback, attempt });
+    void reply.header('set-cookie', sessionCookieOf(token, urls.isHttps));
+    const next = attempt.next ?? urls.homePath;
+    return sendHtml(reply, 200, leadOnPage(frame.bareLayout('You are signed in'), next));
+  });
+
+  scope.get('/signOut', async (_request, reply) => {
+    const signInHref = urls.tokensPath('generateToken');
+    const href = await provider.signOutUrl(urls.tokenService).catch((error: unknown) => {
+      if (isUnavailable(error)) return undefined;
+      throw error;
+    });
+    if (href === undefined) return reply.headers(noStore).redirect(`${signInHref}?f=html`, 303);
+    return sendHtml(reply, 200, leadOnPage(frame.bareLayout('You are signed out here'), href));
+  });
+
+  scope.setErrorHandler(async (error, request, reply) => {
+    const known = asServiceError(error);
+    if (!known) throw error;
+    const { status, headers, body } = toErrorResponse(known);
+    noteError(request, known, await recordRefusal(request, options, known));
+    const view = { ...frame.signIn(undefined), entered: {}, lead: undefined, error: body.error };
+    const page = signInPage(
+      { ...frame.bareLayout('Sign in'), isError: true },
+      // While the provider is unavailable, a password is the only way in.
+      { ...view, hasForm: view.hasForm || status === 503 },
+    );
+    return sendHtml(reply, status, page, { ...headers, 'referrer-policy': 'same-origin' });
+  });
+}
+
+function callbackUrl(urls: PublicUrls): string {
+  return new URL(urls.tokensPath('oidc/callback'), urls.base).href;
+}
+
+function newAttempt(request: StartRequest, { runtime }: OidcOptions): Attempt {
+  const { next } = request.query;
+  const session = cookieOf(request, sessionCookie);
+  return {
+    secret: runtime.newSecret(32).toString('base64url'),
+    next: typeof next === 'string' && next.length <= maxNextLength ? ownPath(next) : undefined,
+    replaces: session === undefined ? undefined : hashToken(session),
+  };
+}
+
+/** The attempt that the browser has started. Any site can send a browser here with a code of its own. */
+function attemptOf(request: FastifyRequest, { searchParams }: URL): Attempt {
+  const attempt = readAttempt(cookieOf(request, attemptCookie));
+  if (!attempt || !isSameSecret(searchParams.get('state') ?? '', derive(attempt, 'state')))
+    throw new ServiceError(
+      'invalid',
+      'This browser has not started this sign-in, or too long ago. Sign in again.',
+    );
+  return attempt;
+}
+
+async function signIn(
+  request: FastifyRequest,
+  { provider, tokenService, auditService }: OidcOptions,
+  { callback, attempt }: { callback: URL; attempt: Attempt },
+): Promise<string> {
+  const address = clientAddress(request);
+  return tokenService.signInProvided({
+    attempt: derive(attempt, 'state'),
+    address,
+    userAgent: request.headers['user-agent'],
+    replaces: attempt.replaces,
+    authenticate: () => provider.authenticate(callback, attempt),
+    entryOf: ({ username: user, role }) =>
+      auditService.createEntry({
+        operation,
+        user,
+        role,
+        address,
+        code: 200,
+        target: `security/users/${user}`,
+      }),
+    record: (transaction, entry) => auditService.recordWithin(transaction, entry),
+  });
+}
+
+/** The entry has no user: the claims of a refused user are not trusted. */
+async function recordRefusal(
+  request: FastifyRequest,
+  { auditService }: OidcOptions,
+  error: ServiceError,
+): Promise<{ address: string; auditEntry: string } | undefined> {
+  const isRefusal = ['forbidden', 'conflict', 'wrong-credentials', 'too-many-requests'].includes(error.kind);
+  if (!isRefusal) return undefined;
+  const address = clientAddress(request);
+  const { code } = toErrorResponse(error).body.error;
+  const entry = auditService.createEntry({ operation, address, outcome: 'refused', code });
+  return { address, auditEntry: await auditService.record(entry) };
+}

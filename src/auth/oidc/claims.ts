@@ -1,0 +1,69 @@
+// Who a user of the identity provider is here: the user name and the role that its claims give.
+import { type Role, isRoleAbove } from '../../lib/caller.ts';
+import { type Problem, ServiceError } from '../../lib/errors.ts';
+import { truncate } from '../../lib/text.ts';
+import { usernames } from '../user.ts';
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+export type ClaimRules = {
+  /** The claims that may contain the user name. The first that is present counts. */
+  readonly username: readonly string[];
+  /** The claim with the groups. Dots lead into objects. */
+  readonly roles: string;
+  readonly roleOf: ReadonlyMap<string, Role>;
+  /** Undefined: a user without a group that has a role is refused. */
+  readonly defaultRole: Role | undefined;
+};
+
+/** Whether the claims contain what the rules read. */
+export function isComplete(claims: Claims, rules: ClaimRules): boolean {
+  const hasName = rules.username.some((name) => valueOf(claims, name) !== undefined);
+  return hasName && valueOf(claims, rules.roles) !== undefined;
+}
+
+export function accountOf(claims: Claims, rules: ClaimRules): { username: string; role: Role } {
+  return { username: usernameIn(claims, rules), role: roleIn(claims, rules) };
+}
+
+function usernameIn(claims: Claims, rules: ClaimRules): string {
+  const claim = rules.username.find((name) => valueOf(claims, name) !== undefined);
+  if (claim === undefined)
+    throw refused('The identity provider gave no user name.', {
+      message: `It must give the claim ${rules.username.join(' or ')}.`,
+    });
+  const username = valueOf(claims, claim);
+  if (typeof username !== 'string' || !usernames.pattern.test(username))
+    throw refused('The identity provider gave a name that no user may have.', {
+      message: `${claim} must be ${usernames.allowed}${typeof username === 'string' ? `, not “${truncate(username, 64)}”` : ''}.`,
+    });
+  // Anybody may claim an address that nobody has verified.
+  if (claim === 'email' && claims.email_verified === false)
+    throw refused('The identity provider has not verified your email address.');
+  return username;
+}
+
+function roleIn(claims: Claims, { roles, roleOf, defaultRole }: ClaimRules): Role {
+  const given = [roleOf.size > 0 ? valueOf(claims, roles) : []].flat();
+  const found = given.flatMap((group) => (typeof group === 'string' ? (roleOf.get(group) ?? []) : []));
+  const [highest] = found.toSorted((one, other) => (isRoleAbove(one, other) ? -1 : 1));
+  const role = highest ?? defaultRole;
+  if (role === undefined)
+    throw refused('You have no role here.', { message: 'Ask an administrator for a group that has a role.' });
+  return role;
+}
+
+/** A claim may have dots in its own name, such as an address. */
+function valueOf(claims: Claims, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name] ?? undefined;
+  let value: unknown = claims;
+  for (const part of name.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Claims)[part];
+  }
+  return value ?? undefined;
+}
+
+function refused(message: string, problem?: Problem): ServiceError {
+  return new ServiceError('forbidden', message, problem && { problems: [problem] });
+}

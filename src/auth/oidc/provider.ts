@@ -1,0 +1,187 @@
+// The identity provider: an OpenID Connect issuer, called through openid-client. The library is loaded with the first
+// sign-in.
+import type * as openid from 'openid-client';
+import { ServiceError } from '../../lib/errors.ts';
+import { type Attempt, derive } from './attempt.ts';
+import { type ClaimRules, type Claims, accountOf, isComplete } from './claims.ts';
+
+type Library = typeof openid;
+
+type Connection = { readonly library: Library; readonly configuration: openid.Configuration };
+
+const timeoutSeconds = 10;
+/** Endpoints change rarely. The library reads new signing keys when it needs them. */
+const discoverEveryMs = 3_600_000;
+
+export type ProviderSettings = {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Undefined: a public client. */
+  readonly clientSecret: string | undefined;
+  readonly scopes: string;
+  readonly claims: ClaimRules;
+};
+
+type ProviderOptions = ProviderSettings & {
+  /** Called for every failure of the provider. The details contain no token. */
+  readonly onFailure: (failure: ProviderFailure) => void;
+};
+
+type ProviderFailure = { readonly message: string; readonly code: string; readonly error: string };
+
+/** A user whom the provider has authenticated. */
+export type ProvidedUser = ReturnType<typeof accountOf> & {
+  readonly subject: { readonly issuer: string; readonly id: string };
+};
+
+export class IdentityProvider {
+  readonly #options: ProviderOptions;
+  #connecting: { readonly at: number; readonly connection: Promise<Connection> } | undefined;
+
+  constructor(options: ProviderOptions) {
+    this.#options = options;
+  }
+
+  /** Where the browser signs in. */
+  async authorizationUrl(redirectUri: string, attempt: Attempt): Promise<string> {
+    const { library, configuration } = await this.#connect();
+    const { href } = library.buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri,
+      scope: this.#options.scopes,
+      state: derive(attempt, 'state'),
+      nonce: derive(attempt, 'nonce'),
+      code_challenge: await library.calculatePKCECodeChallenge(derive(attempt, 'verifier')),
+      code_challenge_method: 'S256',
+    });
+    return href;
+  }
+
+  /** `callback` is the address that the provider has sent the browser to. */
+  async authenticate(callback: URL, attempt: Attempt): Promise<ProvidedUser> {
+    const { issuer, claims: rules } = this.#options;
+    const { library, configuration } = await this.#connect();
+    const { id, claims } = await this.#call(async () => {
+      const tokens = await library.authorizationCodeGrant(configuration, callback, {
+        expectedState: derive(attempt, 'state'),
+        expectedNonce: derive(attempt, 'nonce'),
+        pkceCodeVerifier: derive(attempt, 'verifier'),
+        idTokenExpected: true,
+      });
+      const idToken: Claims & { readonly sub: string } = tokens.claims() ?? { sub: '' };
+      if (isComplete(idToken, rules) || configuration.serverMetadata().userinfo_endpoint === undefined)
+        return { id: idToken.sub, claims: idToken };
+      // Many providers keep id tokens small.
+      const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub);
+      return { id: idToken.sub, claims: { ...more, ...idToken } };
+    });
+    return { ...accountOf(claims, rules), subject: { issuer, id } };
+  }
+
+  /** Where the browser signs out. Undefined if the provider has no such page. */
+  async signOutUrl(returnTo: string): Promise<string | undefined> {
+    const { library, configuration } = await this.#connect();
+    if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
+    return library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
+  }
+
+  /** All callers wait for the same discovery. The next caller repeats one that failed. */
+  async #connect(): Promise<Connection> {
+    const at = Date.now();
+    const known = this.#connecting;
+    if (known && at - known.at < discoverEveryMs) return known.connection;
+    const connecting = {
+      at,
+      connection: this.#call(
+        () => this.#discover(),
+        () => 'unavailable',
+      ),
+    };
+    this.#connecting = connecting;
+    try {
+      return await connecting.connection;
+    } catch (error) {
+      if (this.#connecting === connecting) this.#connecting = undefined;
+      throw error;
+    }
+  }
+
+  async #discover(): Promise<Connection> {
+    const { issuer, clientId, clientSecret } = this.#options;
+    const library = await import('openid-client');
+    const isPlain = issuer.startsWith('http:');
+    const configuration = await library.discovery(
+      new URL(issuer),
+      clientId,
+      undefined,
+      clientSecret === undefined ? library.None() : secretSender(library, clientSecret),
+      {
+        timeout: timeoutSeconds,
+        // Without the second one, the library trusts the connection to the provider and ignores signatures.
+        execute: [
+          // oxlint-disable-next-line typescript/no-deprecated -- only for issuers on this machine
+          ...(isPlain ? [library.allowInsecureRequests] : []),
+          library.enableNonRepudiationChecks,
+        ],
+      },
+    );
+    return { library, configuration };
+  }
+
+  async #call<T>(work: () => Promise<T>, kindOf = kindOfFailure): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = describe(error);
+      this.#options.onFailure(failure);
+      const kind = kindOf(failure);
+      throw new ServiceError(kind, texts[kind]);
+    }
+  }
+}
+
+/** Sends the secret in the way that the provider supports. Without metadata it supports the header (RFC 8414). */
+function secretSender(library: Library, secret: string): ReturnType<Library['ClientSecretPost']> {
+  const inBody = library.ClientSecretPost(secret);
+  const inHeader = library.ClientSecretBasic(secret);
+  return (server, ...request) => {
+    const supported = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const send = supported.includes('client_secret_basic') ? inHeader : inBody;
+    send(server, ...request);
+  };
+}
+
+/** What openid-client throws for an answer that proves nothing: a bad id token, or one of another issuer. */
+const badProofs: readonly string[] = [
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_KEY_SELECTION_FAILED',
+  'OAUTH_UNSUPPORTED_OPERATION',
+];
+
+const refusals: Readonly<Record<string, 'forbidden' | 'wrong-credentials'>> = {
+  access_denied: 'forbidden',
+  login_required: 'forbidden',
+  consent_required: 'forbidden',
+  interaction_required: 'forbidden',
+  // The code was used before, or is too old.
+  invalid_grant: 'wrong-credentials',
+};
+
+function kindOfFailure({ code, error }: ProviderFailure): keyof typeof texts {
+  return badProofs.includes(code) ? 'wrong-credentials' : (refusals[error] ?? 'unavailable');
+}
+
+/** Errors of the library may contain whole answers of the provider, with tokens. */
+function describe(thrown: unknown): ProviderFailure {
+  const { code, error, message } = thrown as Readonly<Record<string, unknown>>;
+  const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, 256) : '');
+  return { message: textOf(message), code: textOf(code), error: textOf(error) };
+}
+
+const texts = {
+  forbidden: 'The identity provider refused the sign-in.',
+  'wrong-credentials': 'The answer of the identity provider is not valid. Sign in again.',
+  unavailable: 'The identity provider is unavailable. Try again later.',
+};

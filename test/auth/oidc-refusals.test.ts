@@ -1,0 +1,281 @@
+// Sign-ins at the identity provider that are refused: forged and replayed answers, bad tokens, users without a name or
+// a role, and a provider that is unavailable.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { entriesOf } from '../audit/kit.ts';
+import {
+  type IdentityProvider,
+  foreignKeys,
+  readToken,
+  signToken,
+  startProvider,
+} from '../kit/identity-provider.ts';
+import { type Server } from '../kit/server.ts';
+import {
+  type Response,
+  callBack,
+  cookiesOf,
+  locationOf,
+  signIn,
+  startPath,
+  startSignIn,
+  startWith,
+} from './oidc-kit.ts';
+
+const html = { accept: 'text/html' };
+const ann = { preferred_username: 'ann', groups: ['operations'] };
+
+let provider: IdentityProvider;
+let server: Server;
+beforeAll(async () => {
+  provider = await startProvider();
+});
+afterAll(() => provider.stop());
+beforeEach(async () => {
+  provider.subject = '1';
+  provider.users.set('1', ann).set('2', ann);
+  provider.changeTokens = (answer) => answer;
+  server = await startWith(provider);
+});
+afterEach(() => server.close());
+
+/** A page with the status and the message, and no session. */
+function expectRefused(response: Response, status: number, message: string): void {
+  expect([response.statusCode, response.headers['content-type']]).toEqual([
+    status,
+    'text/html; charset=utf-8',
+  ]);
+  expect(response.body).toContain(message);
+  expect(response.body).toContain('<title>Error: Sign in · Steward</title>');
+  expect(cookiesOf(response).has('steward_session')).toBe(false);
+}
+
+const notStarted = 'This browser has not started this sign-in, or too long ago. Sign in again.';
+const notValid = 'The answer of the identity provider is not valid. Sign in again.';
+const unavailable = 'The identity provider is unavailable. Try again later.';
+
+describe('a callback', () => {
+  it('is refused without the cookie of the attempt, or with one that is no attempt', async () => {
+    const { callback } = await startSignIn(server, provider);
+    expectRefused(await callBack(server, callback, ''), 400, notStarted);
+    for (const value of [
+      'x',
+      Buffer.from('{"secret":1}').toString('base64url'),
+      Buffer.from('null').toString('base64url'),
+    ])
+      expectRefused(await callBack(server, callback, `steward_oidc=${value}`), 400, notStarted);
+  });
+
+  it('is refused with another state, and the attempt of the browser goes on', async () => {
+    const mine = await startSignIn(server, provider);
+    const foreign = await startSignIn(server, provider);
+    const response = await callBack(server, foreign.callback, mine.cookie);
+    expectRefused(response, 400, notStarted);
+    expect(cookiesOf(response).has('steward_oidc')).toBe(false);
+    expect((await callBack(server, mine.callback, mine.cookie)).statusCode).toBe(200);
+  });
+
+  it('is refused with a code that was used before', async () => {
+    const { callback, cookie } = await startSignIn(server, provider);
+    expect((await callBack(server, callback, cookie)).statusCode).toBe(200);
+    expectRefused(await callBack(server, callback, cookie), 401, notValid);
+  });
+
+  it('is refused with the code of another attempt, whose PKCE verifier the browser does not have', async () => {
+    const mine = await startSignIn(server, provider);
+    const stolen = await startSignIn(server, provider);
+    mine.callback.searchParams.set('code', stolen.callback.searchParams.get('code') ?? '');
+    expectRefused(await callBack(server, mine.callback, mine.cookie), 401, notValid);
+  });
+
+  it('is refused when it names another issuer', async () => {
+    const { callback, cookie } = await startSignIn(server, provider);
+    callback.searchParams.set('iss', 'https://other.example.com');
+    expectRefused(await callBack(server, callback, cookie), 401, notValid);
+  });
+
+  it('is refused when the user refuses', async () => {
+    provider.subject = undefined;
+    expectRefused(await signIn(server, provider), 403, 'The identity provider refused the sign-in.');
+  });
+
+  it('shows and logs no text of the provider', async () => {
+    const { callback, cookie } = await startSignIn(server, provider);
+    callback.searchParams.delete('code');
+    callback.searchParams.set('error', 'access_denied');
+    callback.searchParams.set('error_description', '<script>alert(1)</script>');
+    const response = await callBack(server, callback, cookie);
+    expectRefused(response, 403, 'The identity provider refused the sign-in.');
+    expect(response.body).not.toContain('alert(1)');
+    expect(server.logLines.join('')).not.toContain('alert(1)');
+    expect(server.logLines.join('')).toContain('access_denied');
+  });
+
+  it('is recorded in the audit trail, without a user', async () => {
+    provider.users.set('1', { preferred_username: 'ann' });
+    await signIn(server, provider);
+    const [entry] = await entriesOf(server);
+    expect(entry).toMatchObject({
+      operation: 'tokens/oidc/callback',
+      outcome: 'refused',
+      code: 403,
+      user: null,
+      address: '127.0.0.1',
+    });
+  });
+
+  it('is limited after 100 failures of a network within a minute', async () => {
+    const fail = async () => {
+      const started = await server.get(startPath, html);
+      const state = new URL(locationOf(started)).searchParams.get('state') ?? '';
+      const callback = new URL(`http://localhost/tokens/oidc/callback?error=access_denied&state=${state}`);
+      callback.searchParams.set('iss', provider.issuer);
+      return callBack(server, callback, `steward_oidc=${cookiesOf(started).get('steward_oidc') ?? ''}`);
+    };
+    for (let failures = 0; failures < 100; failures += 1) expect((await fail()).statusCode).toBe(403);
+    const response = await fail();
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([429, '60']);
+    await server.runtime.advance(60_000);
+    expect((await fail()).statusCode).toBe(403);
+  });
+});
+
+describe('an id token', () => {
+  const seconds = () => Math.floor(Date.now() / 1000);
+  const changes: [string, (claims: Readonly<Record<string, unknown>>) => string][] = [
+    ['that has expired', (claims) => signToken({ ...claims, iat: seconds() - 900, exp: seconds() - 300 })],
+    ['that another key has signed', (claims) => signToken(claims, foreignKeys.privateKey)],
+    ['for another client', (claims) => signToken({ ...claims, aud: 'another' })],
+    [
+      'for several clients, authorized for another',
+      (claims) => signToken({ ...claims, aud: ['steward', 'b'], azp: 'b' }),
+    ],
+    ['of another issuer', (claims) => signToken({ ...claims, iss: 'https://other.example.com' })],
+    ['with another nonce', (claims) => signToken({ ...claims, nonce: 'another' })],
+    ['without a nonce', ({ nonce: _, ...claims }) => signToken(claims)],
+    ['without a subject', ({ sub: _, ...claims }) => signToken(claims)],
+    [
+      'that is not signed',
+      (claims) =>
+        `${Buffer.from('{"alg":"none"}').toString('base64url')}.${signToken(claims).split('.')[1] ?? ''}.`,
+    ],
+    ['that is no token', () => 'anything'],
+  ];
+
+  it.each(changes)('%s is refused', async (_, change) => {
+    provider.changeTokens = (answer) => ({ ...answer, id_token: change(readToken(answer.id_token)) });
+    expectRefused(await signIn(server, provider), 401, notValid);
+  });
+
+  it('must be there', async () => {
+    provider.changeTokens = ({ id_token: _, ...answer }) => answer;
+    expectRefused(await signIn(server, provider), 401, notValid);
+  });
+
+  it('is accepted when the test signs what the provider has sent', async () => {
+    provider.changeTokens = (answer) => ({ ...answer, id_token: signToken(readToken(answer.id_token)) });
+    expect((await signIn(server, provider)).statusCode).toBe(200);
+  });
+});
+
+describe('a user of the provider', () => {
+  it.each<[string, Record<string, unknown>, string]>([
+    ['no role', { preferred_username: 'ann', groups: ['unknown'] }, 'You have no role here.'],
+    ['no name', { groups: ['operations'] }, 'It must give the claim preferred_username or email.'],
+    [
+      'a name that is no text',
+      { ...ann, preferred_username: ['ann'] },
+      'preferred_username must be 1 to 64 letters',
+    ],
+    ['an empty name', { ...ann, preferred_username: '' }, 'preferred_username must be 1 to 64 letters'],
+    [
+      'a name with markup',
+      { ...ann, preferred_username: '<img src=x onerror=alert(1)>' },
+      'not “&lt;img src=x onerror=alert(1)&gt;”.',
+    ],
+    [
+      'a name with control characters',
+      { ...ann, preferred_username: 'ann\r\nSet-Cookie: x=y' },
+      'preferred_username must be 1 to 64 letters',
+    ],
+    [
+      'a name that looks like another',
+      { ...ann, preferred_username: 'аdministrator' },
+      'preferred_username must be 1 to 64 letters',
+    ],
+    ['a very long name', { ...ann, preferred_username: 'x'.repeat(100_000) }, `not “${'x'.repeat(63)}`],
+    [
+      'an address that nobody has verified',
+      { email: 'ann@example.com', email_verified: false, groups: ['operations'] },
+      'The identity provider has not verified your email address.',
+    ],
+  ])('with %s is refused', async (_, claims, message) => {
+    provider.users.set('1', claims);
+    expectRefused(await signIn(server, provider), 403, message);
+  });
+
+  it.each(['administrator', 'Administrator'])(
+    'named %s like a local user is refused',
+    async (preferred_username) => {
+      provider.users.set('1', { ...ann, preferred_username });
+      expectRefused(await signIn(server, provider), 409, 'The name administrator belongs to a local user.');
+    },
+  );
+
+  it('who takes the name of another user of the provider is refused', async () => {
+    await signIn(server, provider);
+    provider.subject = '2';
+    expectRefused(
+      await signIn(server, provider),
+      409,
+      'The name ann belongs to another user of the identity provider.',
+    );
+  });
+});
+
+describe('an unavailable provider', () => {
+  it('is a page with the password form, and does not make the server unready', async () => {
+    const env = { LOCAL_SIGN_IN: 'false' };
+    const alone = await startWith({ issuer: 'http://127.0.0.1:9' }, { env });
+    const response = await alone.get(startPath, html);
+    expectRefused(response, 503, unavailable);
+    expect(response.body).toContain('name="password"');
+    expect((await alone.get('/ready')).statusCode).toBe(200);
+    await alone.close();
+  });
+
+  it('is called again by the next sign-in', async () => {
+    const late = await startProvider();
+    const { issuer } = late;
+    await late.stop();
+    const alone = await startWith({ issuer });
+    expect((await alone.get(startPath, html)).statusCode).toBe(503);
+    const again = await startProvider({ port: Number(new URL(issuer).port) });
+    expect((await signIn(alone, again)).statusCode).toBe(200);
+    await again.stop();
+    // Its endpoints are known, so the start needs no request.
+    const { statusCode, headers } = await alone.get(startPath, html);
+    expect([statusCode, String(headers.location).startsWith(issuer)]).toEqual([303, true]);
+    await alone.close();
+  });
+
+  it('is one that fails, or answers with something else, at the token endpoint', async () => {
+    for (const [status, answer] of [
+      [401, { error: 'invalid_client' }],
+      [500, { error: 'server_error' }],
+      [200, 'no JSON'],
+    ] as const) {
+      provider.tokenStatus = status;
+      provider.changeTokens = () => answer;
+      expectRefused(await signIn(server, provider), 503, unavailable);
+    }
+    provider.tokenStatus = undefined;
+    provider.changeTokens = (tokens) => tokens;
+    expect((await signIn(server, provider)).statusCode).toBe(200);
+  });
+
+  it('is one whose metadata name another issuer', async () => {
+    const other = await startWith({ issuer: `http://localhost:${new URL(provider.issuer).port}` });
+    expectRefused(await other.get(startPath, html), 503, unavailable);
+    await other.close();
+  });
+});

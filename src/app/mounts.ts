@@ -63,6 +63,7 @@ export async function mountOidc({ http, options, services, urls, frame }: Mount)
   const { tokenService, auditService } = services;
   const provider = new IdentityProvider({
     ...config.oidc,
+    runtime,
     onFailure: (failure) => logger.warn(failure, 'a request to the identity provider failed'),
   });
   const prefix = `${config.tokensPath}/oidc`;

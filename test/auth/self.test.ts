@@ -51,7 +51,13 @@ describe('the own account', () => {
     await server.runtime.advance(1000);
     const second = await signIn();
     const { sessions, ...user } = await read(first);
-    expect(user).toEqual({ username: 'member', role: 'member', createdAt: at, lastSignIn: at + 1000 });
+    expect(user).toEqual({
+      username: 'member',
+      role: 'member',
+      source: 'local',
+      createdAt: at,
+      lastSignIn: at + 1000,
+    });
     expect(sessions.slice(0, 2)).toEqual([
       {
         id: expect.any(String) as string,

@@ -25,6 +25,7 @@ describe('security/users', () => {
       users: ['administrator', 'member', 'publisher'].map((name) => ({
         username: name,
         role: name,
+        source: 'local',
         createdAt,
         lastSignIn: null,
       })),

@@ -2,6 +2,7 @@
 // sign-in.
 import type * as openid from 'openid-client';
 import { ServiceError } from '../../lib/errors.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import { type Attempt, derive } from './attempt.ts';
 import { type ClaimRules, type Claims, accountOf, isComplete } from './claims.ts';
 
@@ -25,6 +26,7 @@ export type ProviderSettings = {
 type ProviderOptions = ProviderSettings & {
   /** Called for every failure of the provider. The details contain no token. */
   readonly onFailure: (failure: ProviderFailure) => void;
+  readonly runtime: Pick<Runtime, 'now'>;
 };
 
 type ProviderFailure = { readonly message: string; readonly code: string; readonly error: string };
@@ -86,7 +88,7 @@ export class IdentityProvider {
 
   /** All callers wait for the same discovery. The next caller repeats one that failed. */
   async #connect(): Promise<Connection> {
-    const at = Date.now();
+    const at = this.#options.runtime.now();
     const known = this.#connecting;
     if (known && at - known.at < discoverEveryMs) return known.connection;
     const connecting = {

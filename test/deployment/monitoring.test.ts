@@ -61,8 +61,10 @@ describe('docs/operate/monitoring.md', () => {
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(join(checkout, 'src', name), 'utf8'))
       .join('\n');
-    const rows = [...page.matchAll(/^\| \d0 +\| (.*?) \|/gm)].map(([, cell = '']) => cell);
-    const quoted = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
+    const titles = [...page.matchAll(/^- \*\*\d0 ([^]*?)\*\*:/gm)].map(([, title = '']) =>
+      title.replaceAll(/\s+/g, ' '),
+    );
+    const quoted = titles.flatMap((title) => [...title.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text));
     expect(quoted.length).toBeGreaterThan(8);
     expect(quoted.filter((text) => !source.includes(text))).toEqual([]);
   });
@@ -103,8 +105,8 @@ describe('deploy/monitoring/alerts.yaml', () => {
 
   it('has the alerts that the page lists, with the same conditions', () => {
     const minutes = { '1m': ' for 1 min', '5m': ' for 5 min', '2h': ' for 2 h' };
-    const listed = [...page.matchAll(/^\| (Steward\w+) +\| (.*?) +\| .*\|$/gm)].map(
-      ([, name, condition = '']) => `${name} ${condition.replaceAll('\\|', '|')}`,
+    const listed = [...page.matchAll(/^- \*\*(Steward\w+)\*\*:\s+(`[^`]+`[^:`]*):\s/gm)].map(
+      ([, name, condition = '']) => `${name} ${condition.replaceAll(/\s+/g, ' ')}`,
     );
     const given = rules.map(
       (rule) => `${rule.alert} \`${rule.expr}\`${rule.for ? minutes[rule.for as '1m'] : ''}`,

@@ -25,14 +25,16 @@ function readTexts(): string {
     .replaceAll(/\$\{[^}]*\}/g, '…');
 }
 
-/** The quotes in the first column of the table beneath the heading, without rows about the pods of Steward itself. */
+/** The quotes in bold at the beginning of the items beneath the heading, without items about the pods of Steward itself. */
 function readQuotes(): string[] {
   const page = readFileSync(`${checkout}docs/operate/kubernetes.md`, 'utf8');
   const section = page.slice(page.indexOf('\n## When an upgrade fails'));
-  const cells = section.split('\n').flatMap((line) => /^\| (.*?) +\|/.exec(line)?.slice(1) ?? []);
-  return cells
-    .filter((cell) => !cell.startsWith('Steward') && !cell.startsWith('none'))
-    .flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote));
+  const titles = [...section.matchAll(/^- \*\*([^]*?)\*\*:/gm)].map(([, title = '']) =>
+    title.replaceAll(/\s+/g, ' '),
+  );
+  return titles
+    .filter((title) => !title.startsWith('Steward') && !title.startsWith('none'))
+    .flatMap((title) => [...title.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote));
 }
 
 const partsOf = (quote: string) =>

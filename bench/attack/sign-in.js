@@ -1,6 +1,11 @@
-// Attacks on signing in: many attempts at once from many addresses of one network, as a trusted proxy forwards them.
+// Attacks on signing in: many attempts at once from many addresses of one network, as a trusted proxy forwards them;
+// guessed keys; and an identity provider that does not answer.
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:net';
 import { URLSearchParams } from 'node:url';
 import { fetch } from 'undici';
+
+const silentPort = 18_997;
 
 export const signInAttacks = {
   'sign-ins from 400 networks of one IPv6 /48': async ({ baseUrl }) => {
@@ -13,7 +18,34 @@ export const signInAttacks = {
     );
     return countStatuses(await Promise.all(attempts));
   },
+  'guessed keys, 20,000': async ({ baseUrl }) => {
+    const counts = {};
+    for (let n = 0; n < 20_000; n += 100) {
+      const guesses = Array.from({ length: 100 }, () => {
+        const authorization = `Bearer stw_${randomBytes(32).toString('base64url')}`;
+        return fetch(`${baseUrl}/admin/security/users`, { headers: { authorization } });
+      });
+      add(counts, countStatuses(await Promise.all(guesses)));
+    }
+    return counts;
+  },
+  'sign-ins at an identity provider that does not answer, 1,000': {
+    env: { OIDC_ISSUER: `http://127.0.0.1:${silentPort}`, OIDC_CLIENT_ID: 'attacks' },
+    async attack({ baseUrl }) {
+      const provider = createServer(() => undefined).listen(silentPort, '127.0.0.1');
+      const starts = Array.from({ length: 1_000 }, () =>
+        fetch(`${baseUrl}/tokens/oidc/start`, { redirect: 'manual' }),
+      );
+      const counts = countStatuses(await Promise.all(starts));
+      provider.close();
+      return counts;
+    },
+  },
 };
+
+function add(counts, more) {
+  for (const [status, count] of Object.entries(more)) counts[status] = (counts[status] ?? 0) + count;
+}
 
 export function countStatuses(responses) {
   const counts = {};

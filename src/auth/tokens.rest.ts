@@ -17,16 +17,11 @@ import {
   resource,
   success,
 } from '../rest/resource.ts';
-import type { ReadableStore } from '../store/store.ts';
-import { communityResource } from './community.rest.ts';
+import { type PortalOptions, portalResources } from './portal.rest.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
-type TokensOptions = {
-  readonly tokenService: TokenService;
-  readonly urls: PublicUrls;
-  readonly store: ReadableStore;
-};
+type TokensOptions = PortalOptions & { readonly tokenService: TokenService };
 
 /** The operation shortens longer times to `expirationMinutes.max` instead of refusing them. */
 const longestAcceptedMinutes = 10 ** 15 - 1;
@@ -72,7 +67,7 @@ export function tokensResource(options: TokensOptions): Resource {
     access: 'anyone',
     answer: tokenServiceAnswer,
     isFolder: true,
-    resources: { community: communityResource(options.store) },
+    resources: portalResources(options, operations.revokeToken),
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });

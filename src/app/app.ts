@@ -9,6 +9,7 @@ import { Frame } from '../console/frame.ts';
 import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
 import { themeRoute } from '../console/theme.ts';
+import { withoutInfoProbe } from '../home/info.rest.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
@@ -21,7 +22,7 @@ import type { Resource } from '../rest/resource.ts';
 import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
 import { type Mount, mountOidc, mountRest, mountSoap } from './mounts.ts';
-import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
+import { type AppOptions, adminResource, createServices, currentVersion, restResource } from './services.ts';
 
 export type App = {
   readonly http: FastifyInstance;
@@ -62,6 +63,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     bodyLimits,
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
+    routedUrl: (url) => withoutInfoProbe(url, config),
     extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
       const layout = frame.layout({ title: errorTitle(status), identity: undefined });
@@ -79,8 +81,9 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     config,
     () => (http.server.address() as AddressInfo | null)?.port ?? config.port,
   );
+  const name = config.consoleName ?? 'Steward';
   const frame = new Frame({
-    name: config.consoleName ?? 'Steward',
+    name,
     version: options.version,
     urls,
     prefix: config.adminPath,
@@ -109,7 +112,9 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await whileStarting(loading(catalog, options));
 
   const admin = adminResource(options, services, urls);
-  const tokens = tokensResource({ tokenService, urls, store, hasProvider: config.oidc !== undefined });
+  const portal = { name, currentVersion: () => currentVersion(store) };
+  const hasProvider = config.oidc !== undefined;
+  const tokens = tokensResource({ tokenService, urls, store, runtime, portal, hasProvider });
   const rest = restResource(options, services, urls);
   const trees = [
     { name: 'admin', prefix: config.adminPath, root: admin, hasPages: true },

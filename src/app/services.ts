@@ -282,14 +282,20 @@ export function restResource(
       info: infoResource({
         installed,
         soapUrl: () => urls.catalog,
+        owningSystemUrl: () => urls.tokens,
         tokenServiceUrl: () => urls.tokenService,
         tokenMinutes: expirationMinutes.default,
       }),
       services: directoryResource({
         catalogCache,
         requireTokens: config.requireTokens,
-        currentVersion: () => versionNumber(installed().version),
+        currentVersion: () => currentVersion(store),
       }),
     },
   );
+}
+
+/** The installed version as a number. */
+export function currentVersion(store: AppOptions['store']): number {
+  return versionNumber(newestInstalled(store.read(deployment)).version);
 }

@@ -17,16 +17,13 @@ import {
   resource,
   success,
 } from '../rest/resource.ts';
-import type { ReadableStore } from '../store/store.ts';
-import { communityResource } from './community.rest.ts';
+import { type PortalOptions, portalResources } from './portal.rest.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 import { findUser, sourceOf } from './user.ts';
 
-type TokensOptions = {
+type TokensOptions = PortalOptions & {
   readonly tokenService: TokenService;
-  readonly urls: PublicUrls;
-  readonly store: ReadableStore;
   /** Whether users sign in at an identity provider. */
   readonly hasProvider: boolean;
 };
@@ -75,7 +72,7 @@ export function tokensResource(options: TokensOptions): Resource {
     access: 'anyone',
     answer: tokenServiceAnswer,
     isFolder: true,
-    resources: { community: communityResource(options.store) },
+    resources: portalResources(options, operations.revokeToken),
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });

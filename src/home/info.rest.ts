@@ -7,6 +7,7 @@ import type { InstalledVersion } from './root.rest.ts';
 type InfoOptions = {
   readonly installed: () => InstalledVersion;
   readonly soapUrl: () => string;
+  readonly owningSystemUrl: () => string;
   readonly tokenServiceUrl: () => string;
   /** How many minutes a token is valid by default. */
   readonly tokenMinutes: number;
@@ -18,6 +19,7 @@ const infoAnswer = answerObject('ServerInfo', 'The version of the server, and ho
     .describe('The installed version as a number: 10.91 for 10.9.1, 11 for 11.0.0, 11.2 for 11.2.0.'),
   fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
   soapUrl: z.string().describe('The address of the SOAP catalog.'),
+  owningSystemUrl: z.string().describe('The address of the token service.'),
   authInfo: z.strictObject({
     isTokenBasedSecurity: z.literal(true),
     tokenServicesUrl: z.string().describe('The address of generateToken.'),
@@ -25,7 +27,8 @@ const infoAnswer = answerObject('ServerInfo', 'The version of the server, and ho
   }),
 });
 
-export function infoResource({ installed, soapUrl, tokenServiceUrl, tokenMinutes }: InfoOptions): Resource {
+export function infoResource(options: InfoOptions): Resource {
+  const { installed, soapUrl, owningSystemUrl, tokenServiceUrl, tokenMinutes } = options;
   return resource({
     title: 'Server info',
     description: 'The version of the server, and how to sign in.',
@@ -37,6 +40,7 @@ export function infoResource({ installed, soapUrl, tokenServiceUrl, tokenMinutes
         currentVersion: versionNumber(version),
         fullVersion: `${version}.${build}`,
         soapUrl: soapUrl(),
+        owningSystemUrl: owningSystemUrl(),
         authInfo: {
           isTokenBasedSecurity: true,
           tokenServicesUrl: tokenServiceUrl(),
@@ -51,4 +55,18 @@ export function infoResource({ installed, soapUrl, tokenServiceUrl, tokenMinutes
 export function versionNumber(version: string): number {
   const [major = '', ...rest] = version.split('.');
   return Number(`${major}.${rest.join('')}`);
+}
+
+type Paths = { readonly adminPath: string; readonly tokensPath: string; readonly restPath: string };
+
+/**
+ * Clients append `/rest/info` to an address to ask where they get a token for it: to the root of the server, with a
+ * second slash, and to every address beneath `ADMIN_PATH` and `REST_PATH`. The server info answers all of them.
+ */
+export function withoutInfoProbe(url: string, { adminPath, tokensPath, restPath }: Paths): string {
+  const [path = ''] = url.split('?', 1);
+  const isBeneath = (prefix: string) => path.startsWith(`${prefix}/`);
+  const isProbe =
+    path.endsWith('/rest/info') && (isBeneath(adminPath) || isBeneath(restPath)) && !isBeneath(tokensPath);
+  return isProbe || path === `/${restPath}/info` ? `${restPath}/info${url.slice(path.length)}` : url;
 }

@@ -92,7 +92,9 @@ export function routeTemplate(url: string): string {
   return url.replace(/:(\w+)(\([^)]*\))?/g, '{$1}');
 }
 
-/** The server has rewritten a target that it cannot route. */
-function isUnknown({ routeOptions, is404, url, originalUrl }: FastifyRequest): boolean {
-  return is404 || routeOptions.url === undefined || url !== originalUrl;
+/** The server gives a target that it cannot route this segment, which nothing has. */
+export const unroutableEnd = '/%25';
+
+function isUnknown({ routeOptions, is404, url }: FastifyRequest): boolean {
+  return is404 || routeOptions.url === undefined || url.endsWith(unroutableEnd);
 }

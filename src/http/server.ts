@@ -33,7 +33,7 @@ import {
   requestTimeoutMs,
 } from './limits.ts';
 import type { Metrics } from './metrics.ts';
-import { logRequests, noteError } from './request-log.ts';
+import { logRequests, noteError, unroutableEnd } from './request-log.ts';
 
 declare module 'fastify' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
@@ -57,6 +57,8 @@ export type ServerOptions = {
   readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
   /** A resource tree at the root sets the not-found handler of the root itself. */
   readonly hasTreeAtRoot: boolean;
+  /** The address whose route answers a request. */
+  readonly routedUrl: (url: string) => string;
   /** Adds hooks that run before all others. */
   readonly extend: ((app: FastifyInstance) => void) | undefined;
 };
@@ -85,7 +87,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength },
     clientErrorHandler: answerBadHttp,
-    rewriteUrl: ({ url = '/' }) => routableUrl(url),
+    rewriteUrl: ({ url = '/' }) => options.routedUrl(routableUrl(url)),
     // The router still refuses some targets, such as `http://`.
     frameworkErrors: (_error, request, reply) => void sendError(notFound(), request, reply, options),
   });
@@ -208,7 +210,7 @@ function sendError(
 function routableUrl(url: string): string {
   if (!url.includes('#') && isDecodable(url)) return url;
   const [path = ''] = url.split(/[?#]/, 1);
-  return `${path.replaceAll('%', '%25')}/%25`;
+  return path.replaceAll('%', '%25') + unroutableEnd;
 }
 
 function isDecodable(url: string): boolean {

@@ -45,8 +45,12 @@ export class PublicUrls {
     return `${this.linkBase}${this.#settings.adminPath}/services`;
   }
 
+  get tokens(): string {
+    return this.base + this.#settings.tokensPath;
+  }
+
   get tokenService(): string {
-    return `${this.base}${this.#settings.tokensPath}/generateToken`;
+    return `${this.tokens}/generateToken`;
   }
 
   tokensPath(

@@ -242,6 +242,10 @@ const successes: Record<string, Prepare> = {
     const token = await signIn(server, await addUser(server));
     return () => server.post('/tokens/revokeToken', { token });
   },
+  'tokens/oauth2/revokeToken': async (server) => {
+    const token = await signIn(server, await addUser(server));
+    return () => server.post('/tokens/oauth2/revokeToken', { auth_token: token });
+  },
 };
 
 for (const place of Object.keys(webhookPlaces))

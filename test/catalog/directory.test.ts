@@ -24,6 +24,7 @@ describe('the server info', () => {
       currentVersion: 10.91,
       fullVersion: '10.9.1.1234',
       soapUrl: 'http://localhost:8080/services',
+      owningSystemUrl: 'http://localhost:8080/tokens',
       authInfo: {
         isTokenBasedSecurity: true,
         tokenServicesUrl: 'http://localhost:8080/tokens/generateToken',
@@ -47,6 +48,7 @@ describe('the server info', () => {
     await start({ env });
     expect((await server.get('/directory/rest/info')).json()).toMatchObject({
       soapUrl: 'https://maps.example.com/gis/catalog',
+      owningSystemUrl: 'https://maps.example.com/gis/sign-in',
       authInfo: { tokenServicesUrl: 'https://maps.example.com/gis/sign-in/generateToken' },
     });
     expect((await server.get('/rest/info')).statusCode).toBe(404);

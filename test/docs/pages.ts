@@ -1,4 +1,5 @@
 // Finds the Markdown pages of the repository and the shell examples on them, each with the answer that the page shows.
+// A block after `<!-- file: NAME -->` is a file that later examples use: an example that writes it.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -49,6 +50,8 @@ function filesIn(folder: string): string[] {
 export function parsePage(path: string, markdown: string): Page {
   const parts = partsOf(markdown);
   const examples = parts.flatMap((part, index): Example[] => {
+    const file = commentBefore(parts[index - 1], 'file');
+    if (file !== undefined) return [{ line: part.line, script: `cat > ${file} << 'END'\n${part.text}\nEND` }];
     if (part.language !== 'sh') return [];
     const notRun = commentBefore(parts[index - 1], 'not run');
     const answer = answerAfter(parts[index + 1], parts[index + 2]);

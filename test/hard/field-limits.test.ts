@@ -19,6 +19,7 @@ afterAll(() => target.close());
 const patterns: Record<string, (length: number) => string> = {
   hookUrl: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
   url: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
+  serverUrl: (length) => `http://localhost:8080/${'x'.repeat(length - 'http://localhost:8080/'.length)}`,
   planDigest: (length) => 'a'.repeat(length),
   // Other fields have the text of x, which the audit trail shows.
   password: (length) => 'p'.repeat(length),

@@ -1,7 +1,7 @@
 // A client generated from openapi.json has typed answers: it compiles, runs against the server, and misuse of an
-// answer does not compile.
+// answer does not compile. The client of docs/guides/clients.md is one of them.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import openapiTypescript, { astToString } from 'openapi-typescript';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
-import { address } from './openapi-kit.ts';
+import { address as documentPath } from './openapi-kit.ts';
 
 const tsc = fileURLToPath(new URL('../../node_modules/@typescript/native/bin/tsc', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'steward-client-'));
@@ -18,7 +18,7 @@ const run = promisify(execFile);
 let server: Server;
 beforeAll(async () => {
   server = await startServer();
-  const document = (await server.get(address)).body;
+  const document = (await server.get(documentPath)).body;
   writeFileSync(join(directory, 'steward.ts'), astToString(await openapiTypescript(document)));
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
   symlinkSync(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(directory, 'node_modules'));
@@ -73,13 +73,20 @@ const wrong = `${client}
     export const installable: string = versions![0]!.installable;
   `;
 
+const guide = readFileSync(new URL('../../docs/guides/clients.md', import.meta.url), 'utf8');
+const documented = /^```ts\n(.*?)^```$/ms.exec(guide)?.[1] ?? '';
+
 it('compiles, except where an answer is used wrongly, and reads typed answers', async () => {
-  expect(await compile({ 'client.ts': good, 'wrong.ts': wrong })).toEqual([
+  expect(await compile({ 'client.ts': good, 'documented.ts': documented, 'wrong.ts': wrong })).toEqual([
     'wrong.ts: error TS2339',
     'wrong.ts: error TS2339',
     'wrong.ts: error TS2322',
   ]);
-  const args = [join(directory, 'client.js'), await server.listen(), server.token('administrator')];
-  const { stdout } = await run(process.execPath, args);
+  const address = await server.listen();
+  const token = server.token('administrator');
+  const { stdout } = await run(process.execPath, [join(directory, 'client.js'), address, token]);
   expect(JSON.parse(stdout)).toEqual({ first: 'Geometry', state: 'no_upgrade', attempts: 2, details: [] });
+  const env = { STEWARD_URL: address, STEWARD_KEY: token };
+  const shown = await run(process.execPath, [join(directory, 'documented.js')], { env });
+  expect(shown.stdout).toBe('Boundaries,Boundaries,Depths,Elevation,Parcels,Roads\n');
 }, 60_000);

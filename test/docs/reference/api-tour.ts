@@ -252,7 +252,18 @@ async function visitTokens(tour: Recorder): Promise<void> {
   });
   await tour.get('/tokens/community');
   await tour.get('/tokens/community/self');
+  await tour.get('/tokens/portals');
+  await tour.get('/tokens/portals/self');
+  await tour.get('/tokens/sharing');
+  await tour.get('/tokens/sharing/rest');
+  await tour.get('/tokens/sharing/rest/info');
+  await tour.post('/tokens/sharing/rest/generateToken', {
+    token: tour.server.token('administrator'),
+    serverUrl: 'http://localhost:8080/rest',
+  });
   await tour.post('/tokens/revokeToken', { token });
+  await tour.get('/tokens/oauth2');
+  await tour.post('/tokens/oauth2/revokeToken', { auth_token: token });
   await tour.get('/rest');
   await tour.get('/rest/info');
   await tour.get('/rest/services');

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { tokensResource } from '../auth/tokens.rest.ts';
+import { findUser, isLocalAdministrator } from '../auth/user.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
 import { Assets, colored } from '../console/assets.ts';
 import { Frame } from '../console/frame.ts';
@@ -149,6 +150,8 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const createdAdministrator = await whileStarting(() =>
     tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
   );
+  if (!config.localSignIn && !isLocalAdministrator(findUser(store, config.adminUsername)))
+    options.logger.warn('no password is accepted: ADMIN_USERNAME names no local administrator');
   await whileStarting(services.start);
 
   return {

@@ -31,8 +31,8 @@ import { hashToken } from './token.ts';
 
 const operation = 'tokens/oidc/callback';
 
-/** A browser drops a longer cookie. */
-const maxNextLength = 1024;
+/** A browser drops a cookie of more than 4,096 characters. */
+const maxKeptLength = 2500;
 
 type OidcOptions = {
   readonly provider: IdentityProvider;
@@ -43,28 +43,25 @@ type OidcOptions = {
   readonly frame: Frame;
 };
 
-type StartRequest = FastifyRequest<{ Querystring: Record<string, unknown> }>;
-
 // oxlint-disable-next-line typescript/require-await -- the signature of a Fastify plugin
 export async function oidcRoutes(scope: FastifyInstance, options: OidcOptions): Promise<void> {
   const { provider, urls, frame } = options;
   const place = () => ({ path: urls.tokensPath('oidc'), isHttps: urls.isHttps });
   const noStore = { 'cache-control': 'no-store' };
 
-  scope.get('/start', async (request: StartRequest, reply) => {
+  scope.get('/start', async (request, reply) => {
     const attempt = newAttempt(request, options);
     const href = await provider.authorizationUrl(callbackUrl(urls), attempt);
     return reply.headers({ ...noStore, 'set-cookie': writeAttempt(attempt, place()) }).redirect(href, 303);
   });
 
-  // A code is valid once, so HEAD must not use it.
-  scope.get('/callback', { exposeHeadRoute: false }, async (request, reply) => {
+  scope.get('/callback', async (request, reply) => {
     const callback = new URL(callbackUrl(urls) + new URL(request.url, urls.base).search);
     const attempt = attemptOf(request, callback);
     void reply.header('set-cookie', clearAttempt(place()));
     const token = await signIn(request, options, { callback, attempt });
     void reply.header('set-cookie', sessionCookieOf(token, urls.isHttps));
-    const next = attempt.next ?? urls.homePath;
+    const next = ownPath(attempt.next ?? '') ?? urls.homePath;
     return sendHtml(reply, 200, leadOnPage(frame.bareLayout('You are signed in'), next));
   });
 
@@ -83,11 +80,16 @@ export async function oidcRoutes(scope: FastifyInstance, options: OidcOptions): 
     if (!known) throw error;
     const { status, headers, body } = toErrorResponse(known);
     noteError(request, known, await recordRefusal(request, options, known));
-    const view = { ...frame.signIn(undefined), entered: {}, lead: undefined, error: body.error };
+    const next = nextOf(request);
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), isError: true },
-      // While the provider is unavailable, a password is the only way in.
-      { ...view, hasForm: view.hasForm || status === 503 },
+      {
+        // The provider may be unavailable, and then a password is the only way in.
+        ...frame.signIn(next, { asksForForm: status === 503 }),
+        entered: { next },
+        lead: undefined,
+        error: body.error,
+      },
     );
     return sendHtml(reply, status, page, { ...headers, 'referrer-policy': 'same-origin' });
   });
@@ -97,14 +99,20 @@ function callbackUrl(urls: PublicUrls): string {
   return new URL(urls.tokensPath('oidc/callback'), urls.base).href;
 }
 
-function newAttempt(request: StartRequest, { runtime }: OidcOptions): Attempt {
-  const { next } = request.query;
+function newAttempt(request: FastifyRequest, { runtime }: OidcOptions): Attempt {
   const session = cookieOf(request, sessionCookie);
   return {
     secret: runtime.newSecret(32).toString('base64url'),
-    next: typeof next === 'string' && next.length <= maxNextLength ? ownPath(next) : undefined,
+    next: nextOf(request),
     replaces: session === undefined ? undefined : hashToken(session),
   };
+}
+
+/** The page that the browser has asked for: in the query of the start, or in the attempt. */
+function nextOf(request: FastifyRequest): string | undefined {
+  const { next = readAttempt(cookieOf(request, attemptCookie))?.next } = request.query as { next?: unknown };
+  const path = typeof next === 'string' ? ownPath(next) : undefined;
+  return path !== undefined && path.length <= maxKeptLength ? path : undefined;
 }
 
 /** The attempt that the browser has started. Any site can send a browser here with a code of its own. */
@@ -153,6 +161,7 @@ async function recordRefusal(
   if (!isRefusal) return undefined;
   const address = clientAddress(request);
   const { code } = toErrorResponse(error).body.error;
+  request.log.warn({ reason: error.message }, 'a sign-in at the identity provider was refused');
   const entry = auditService.createEntry({ operation, address, outcome: 'refused', code });
   return { address, auditEntry: await auditService.record(entry) };
 }

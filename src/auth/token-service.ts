@@ -162,11 +162,7 @@ export class TokenService {
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
     const { username, minutes, binding, address, userAgent, entryOf } = request;
-    if (this.#onlyPasswordOf !== undefined && !isSameName(username, this.#onlyPasswordOf))
-      throw new ServiceError(
-        'forbidden',
-        'Passwords are not accepted here. Sign in at the identity provider.',
-      );
+    this.#requirePasswordsOf(username, address);
     const user = await this.#checkPassword(request);
     // Any process may have changed the password during the hash.
     await this.#store.refresh();
@@ -178,26 +174,21 @@ export class TokenService {
   /** Signs a user of the identity provider in. The first sign-in adds the user; each one renews the role. */
   async signInProvided(request: ProvidedSignIn): Promise<string> {
     const { address, userAgent, replaces, entryOf, record } = request;
-    const { username, role, subject } = await this.#limitFailures(request);
-    const given = {
-      username,
-      role,
-      subject,
-      credentialId: this.#runtime.newId(),
-      createdAt: this.#runtime.now(),
-    };
+    const provided = await this.#limitFailures(request);
+    const given = { ...provided, credentialId: this.#runtime.newId(), createdAt: this.#runtime.now() };
     await this.#store.refresh();
-    if (findProvidedUser(this.#store, username, subject)?.role !== role)
-      await this.#store.update((transaction) => {
-        const isChanged = renewProvidedUser(transaction, given);
-        const user = findUser(transaction, username);
-        if (isChanged && user) record(transaction, entryOf(user));
-      });
-    const user = findUser(this.#store, username);
-    if (!user) throw invalidToken();
+    const known = findProvidedUser(this.#store, provided);
+    const user =
+      known?.role === provided.role
+        ? known
+        : await this.#store.update((transaction) => {
+            const renewed = renewProvidedUser(transaction, given);
+            record(transaction, entryOf(renewed));
+            return renewed;
+          });
+    await this.#endReplaced(replaces, user);
     const origin = { minutes: expirationMinutes.default, binding: null, address, userAgent };
     const { token } = await this.#issue(user, origin, entryOf(user));
-    if (replaces !== undefined) await this.#store.tokens.end(replaces, undefined);
     return token;
   }
 
@@ -369,6 +360,12 @@ export class TokenService {
     });
   }
 
+  /** The hash comes from a cookie, so it counts only for a token of the user. */
+  async #endReplaced(hash: string | undefined, { username }: User): Promise<void> {
+    const token = hash === undefined ? undefined : await this.#store.tokens.find(hash);
+    if (token?.username === username) await this.#store.tokens.end(token.hash, undefined);
+  }
+
   /** Each call makes the identity provider work, so those that fail are limited. */
   async #limitFailures({ attempt: username, address, authenticate }: ProvidedSignIn): Promise<ProvidedUser> {
     const attempt = { username, address, at: this.#runtime.now() };
@@ -382,6 +379,14 @@ export class TokenService {
       if (isUnavailable(error)) this.#signInLimit.forget(attempt);
       throw error;
     }
+  }
+
+  #requirePasswordsOf(username: string, address: string): void {
+    if (this.#onlyPasswordOf === undefined || isSameName(username, this.#onlyPasswordOf)) return;
+    const attempt = { username, address, at: this.#runtime.now() };
+    this.#requireAllowed(attempt);
+    this.#signInLimit.start(attempt);
+    throw new ServiceError('forbidden', 'Passwords are not accepted here. Sign in at the identity provider.');
   }
 
   #requireAllowed(attempt: SignInAttempt): void {

@@ -72,8 +72,8 @@ export function hasAdministrator(reader: Reader, except?: User): boolean {
   return false;
 }
 
-function isLocalAdministrator({ role, subject }: User): boolean {
-  return role === 'administrator' && subject === null;
+export function isLocalAdministrator(user: User | undefined): boolean {
+  return user?.role === 'administrator' && user.subject === null;
 }
 
 export function addUser(transaction: Transaction, user: User): void {
@@ -90,29 +90,30 @@ type NewProvidedUser = Pick<User, 'username' | 'role' | 'credentialId' | 'create
   readonly subject: Subject;
 };
 
-/** Adds the user at the first sign-in and renews the role at the others. Returns whether anything changes. */
-export function renewProvidedUser(transaction: Transaction, given: NewProvidedUser): boolean {
-  const { username, role, subject } = given;
-  const user = findProvidedUser(transaction, username, subject);
-  if (user?.role === role) return false;
-  transaction.put(users, user ? { ...user, role } : { ...given, passwordHash: null });
-  return true;
+/** Adds the user at the first sign-in and renews the role at the others. */
+export function renewProvidedUser(transaction: Transaction, given: NewProvidedUser): User {
+  const user = findProvidedUser(transaction, given);
+  if (user?.role === given.role) return user;
+  const renewed = user ? { ...user, role: given.role } : { ...given, passwordHash: null };
+  transaction.put(users, renewed);
+  return renewed;
 }
 
-/** Throws if the name belongs to somebody else. */
+/** A user keeps the first name. Throws if a new user has the name of another one. */
 export function findProvidedUser(
   reader: Reader,
-  username: string,
-  { issuer, id }: Subject,
+  { username, subject: { issuer, id } }: Pick<NewProvidedUser, 'username' | 'subject'>,
 ): User | undefined {
-  const user = findUser(reader, username);
-  if (user && (user.subject?.issuer !== issuer || user.subject.id !== id))
+  for (const user of reader.all(users))
+    if (user.subject?.id === id && user.subject.issuer === issuer) return user;
+  const other = findUser(reader, username);
+  if (other)
     throw new ServiceError(
       'conflict',
-      `The name ${user.username} belongs to ${user.subject ? 'another user of the identity provider' : 'a local user'}.`,
+      `The name ${other.username} belongs to ${other.subject ? 'another user of the identity provider' : 'a local user'}.`,
       { problems: [{ message: 'An administrator can remove that user.' }] },
     );
-  return user;
+  return undefined;
 }
 
 type UserChange = {

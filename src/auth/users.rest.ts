@@ -31,6 +31,7 @@ import {
   passwordLength,
   removeUser,
   requireFreeName,
+  requireLocal,
   sourceOf,
   unknownUser,
   updateUser,
@@ -145,7 +146,11 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: existingUsername, password: password.optional(), role: role.optional() },
-    check: ({ values }) => userExists(store, values.username),
+    check: ({ values }) => {
+      const user = values.password !== undefined && findUser(store, values.username ?? '');
+      if (user) requireLocal(user);
+      return userExists(store, values.username);
+    },
     run: async ({ values, update }) => {
       const change = {
         role: values.role,

@@ -55,6 +55,8 @@ export type SignInWays = {
   readonly action: string;
   readonly hasForm: boolean;
   readonly provider: PageLink | undefined;
+  /** Leads to the form, for the first administrator. */
+  readonly formHref: string | undefined;
 };
 
 /** A page: `path` is its path in the tree of the navigation, `requested` the address to return to after signing in. */
@@ -106,15 +108,22 @@ export class Frame {
     };
   }
 
-  signIn(next: string | undefined): SignInWays {
+  /** Without local sign-in, only a page that asks for it has the form. */
+  signIn(next: string | undefined, { asksForForm = false } = {}): SignInWays {
     const { urls, providerLabel, localSignIn } = this.#options;
+    const action = urls.tokensPath('generateToken');
+    const kept = next === undefined ? {} : { next };
     // The host of the callback is that of PUBLIC_URL, and the cookie of the attempt must reach it.
     const start = new URL(urls.tokensPath('oidc/start'), urls.base);
-    if (next !== undefined) start.searchParams.set('next', next);
+    start.search = new URLSearchParams(kept).toString();
+    const hasForm = localSignIn || asksForForm;
     return {
-      action: urls.tokensPath('generateToken'),
-      hasForm: localSignIn,
+      action,
+      hasForm,
       provider: providerLabel === undefined ? undefined : { name: providerLabel, href: start.href },
+      formHref: hasForm
+        ? undefined
+        : `${action}?${new URLSearchParams({ f: 'html', username: '', ...kept }).toString()}`,
     };
   }
 

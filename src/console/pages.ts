@@ -193,13 +193,14 @@ type SignInView = SignInWays &
   };
 
 export function signInPage(layout: Layout, view: SignInView): Page {
-  const { lead, error, provider, hasForm } = view;
+  const { lead, error, provider, hasForm, formHref } = view;
   return renderPage(
     layout,
     html`${lead !== undefined && html`<p class="lead">${lead}</p>`}
       ${error && renderProblems(error, { takesFocus: false })}
       ${provider && html`<p><a class="button" href="${provider.href}">${provider.name}</a></p>`}
       ${provider && hasForm && html`<p class="hint">Or sign in with a password:</p>`} ${hasForm && passwordForm(view)}
+      ${formHref !== undefined && html`<p class="hint"><a href="${formHref}">First administrator</a></p>`}
       <p class="hint">Steward ${layout.version}</p>`,
   );
 }

@@ -264,7 +264,7 @@ export class HtmlResponder {
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), isError: shown !== undefined, notice: readNotice(rest.noticeCookie) },
       {
-        ...frame.signIn(entered.next),
+        ...frame.signIn(entered.next, { asksForForm: isSignIn && textIn(form, 'username') !== undefined }),
         entered,
         lead: hasEnded ? endedLead(ended?.input) : undefined,
         error: shown,

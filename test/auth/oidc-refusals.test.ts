@@ -1,5 +1,8 @@
 // Sign-ins at the identity provider that are refused: forged and replayed answers, bad tokens, users without a name or
 // a role, and a provider that is unavailable.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
 import {
@@ -98,6 +101,23 @@ describe('a callback', () => {
     expectRefused(await signIn(server, provider), 403, 'The identity provider refused the sign-in.');
   });
 
+  it.each(['constructor', '__proto__', 'toString', 'server_error'])(
+    'is no defect with error=%s',
+    async (error) => {
+      const { callback, cookie } = await startSignIn(server, provider);
+      callback.searchParams.delete('code');
+      callback.searchParams.set('error', error);
+      expectRefused(await callBack(server, callback, cookie), 503, unavailable);
+    },
+  );
+
+  it('keeps the requested page for the next try', async () => {
+    provider.subject = undefined;
+    const response = await signIn(server, provider, { path: `${startPath}?next=/admin/mode` });
+    expect(response.body).toContain('/tokens/oidc/start?next=%2Fadmin%2Fmode"');
+    expect(response.body).toContain('name="next" value="/admin/mode"');
+  });
+
   it('shows and logs no text of the provider', async () => {
     const { callback, cookie } = await startSignIn(server, provider);
     callback.searchParams.delete('code');
@@ -158,12 +178,16 @@ describe('an id token', () => {
       (claims) =>
         `${Buffer.from('{"alg":"none"}').toString('base64url')}.${signToken(claims).split('.')[1] ?? ''}.`,
     ],
+    ['with an empty subject', (claims) => signToken({ ...claims, sub: '' })],
+    ['with a subject of 256 characters', (claims) => signToken({ ...claims, sub: 'x'.repeat(256) })],
+    ['with a control character in the subject', (claims) => signToken({ ...claims, sub: 'a\u0000b' })],
     ['that is no token', () => 'anything'],
   ];
 
   it.each(changes)('%s is refused', async (_, change) => {
     provider.changeTokens = (answer) => ({ ...answer, id_token: change(readToken(answer.id_token)) });
     expectRefused(await signIn(server, provider), 401, notValid);
+    expect((await entriesOf(server)).map(({ outcome }) => outcome)).toContain('refused');
   });
 
   it('must be there', async () => {
@@ -203,6 +227,11 @@ describe('a user of the provider', () => {
       'preferred_username must be 1 to 64 letters',
     ],
     ['a very long name', { ...ann, preferred_username: 'x'.repeat(100_000) }, `not “${'x'.repeat(63)}`],
+    [
+      'an address that is not verified, in words',
+      { email: 'ann@example.com', email_verified: 'false', groups: ['operations'] },
+      'The identity provider has not verified your email address.',
+    ],
     [
       'an address that nobody has verified',
       { email: 'ann@example.com', email_verified: false, groups: ['operations'] },
@@ -277,5 +306,23 @@ describe('an unavailable provider', () => {
     const other = await startWith({ issuer: `http://localhost:${new URL(provider.issuer).port}` });
     expectRefused(await other.get(startPath, html), 503, unavailable);
     await other.close();
+  });
+
+  it.each([
+    {},
+    { authorization_endpoint: 'javascript:alert(1)', end_session_endpoint: 'javascript:alert(1)' },
+  ])('is one with the metadata %j', async (endpoints) => {
+    const http = createServer((_, response) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ issuer, ...endpoints })),
+    );
+    http.listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const issuer = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    const other = await startWith({ issuer });
+    expectRefused(await other.get(startPath, html), 503, unavailable);
+    const signOut = await other.get('/tokens/oidc/signOut', html);
+    expect([signOut.statusCode, locationOf(signOut)]).toEqual([303, '/tokens/generateToken?f=html']);
+    await other.close();
+    http.close();
   });
 });

@@ -1,7 +1,7 @@
 // Sign-in at an identity provider: the way of a browser there and back, users, roles, local sign-in and sign-out.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
-import { type IdentityProvider, startProvider } from '../kit/identity-provider.ts';
+import { type IdentityProvider, readToken, signToken, startProvider } from '../kit/identity-provider.ts';
 import { noteSecret } from '../kit/leaks.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import {
@@ -122,7 +122,7 @@ describe('the callback', () => {
     });
   });
 
-  it.each(['//evil.example.com', 'https://evil.example.com/', '/\\evil.example.com', `/${'x'.repeat(1024)}`])(
+  it.each(['//evil.example.com', 'https://evil.example.com/', '/\\evil.example.com', `/${'x'.repeat(2500)}`])(
     'leads to the home page instead of %s',
     async (next) => {
       const response = await signIn(server, provider, {
@@ -131,6 +131,20 @@ describe('the callback', () => {
       expect(response.body).toContain('content="0;url=/admin"');
     },
   );
+
+  it('checks the address again that the browser has kept', async () => {
+    const { callback, cookie } = await startSignIn(server, provider);
+    const kept = JSON.parse(Buffer.from(cookie.split('=')[1] ?? '', 'base64url').toString()) as object;
+    const changed = Buffer.from(JSON.stringify({ ...kept, next: 'https://evil.example.com/' }));
+    const response = await callBack(server, callback, `steward_oidc=${changed.toString('base64url')}`);
+    expect(response.body).toContain('content="0;url=/admin"');
+  });
+
+  it('ends no session of another user', async () => {
+    const session = `steward_session=${server.token('publisher')}`;
+    expect((await signIn(server, provider, { session })).statusCode).toBe(200);
+    expect((await server.get('/admin', { ...html, cookie: session })).statusCode).toBe(200);
+  });
 
   it('ends the previous session of the browser', async () => {
     const first = sessionOf(await signIn(server, provider));
@@ -231,6 +245,15 @@ describe('a user of the provider', () => {
     expect(await selfOf(server, first)).toMatchObject({ role: 'publisher' });
   });
 
+  it('keeps the first name, whatever the provider calls it later', async () => {
+    const first = await signIn(server, provider);
+    provider.users.set('1', { preferred_username: 'boss', groups: ['editors'] });
+    const second = await signIn(server, provider);
+    const ann = { username: 'ann', role: 'publisher', source: 'oidc' };
+    expect([await selfOf(server, first), await selfOf(server, second)]).toEqual([ann, ann]);
+    expect((await listUsers()).map(({ username }) => username)).not.toContain('boss');
+  });
+
   it('has no password, and gets none', async () => {
     const response = await signIn(server, provider);
     const page = await server.get('/admin/security/self', { ...html, cookie: sessionOf(response) });
@@ -277,11 +300,30 @@ describe('the provider', () => {
     },
   );
 
+  it('gives claims of the id token before those of userinfo, and the preferred name of either', async () => {
+    provider.users.set('1', { ...ann, email: 'ann@example.com' });
+    provider.changeTokens = (answer) => ({
+      ...answer,
+      id_token: signToken({
+        ...readToken(answer.id_token),
+        email: 'other@example.com',
+        groups: ['editors'],
+      }),
+    });
+    expect(await selfOf(server, await signIn(server, provider))).toMatchObject({
+      username: 'ann',
+      role: 'publisher',
+    });
+  });
+
   it('is discovered once', async () => {
     provider.requests.clear();
     await Promise.all([signIn(server, provider), signIn(server, provider)]);
     await signIn(server, provider);
     expect(provider.requests.get('/.well-known/openid-configuration')).toBe(1);
+    await server.runtime.advance(3_600_000);
+    await signIn(server, provider);
+    expect(provider.requests.get('/.well-known/openid-configuration')).toBe(2);
   });
 });
 
@@ -293,9 +335,29 @@ describe('LOCAL_SIGN_IN=false', () => {
   afterEach(() => closed.close());
 
   it('hides the password form', async () => {
-    const { body } = await closed.get(signInPath, html);
+    const { body } = await closed.get('/admin/mode', html);
     expect(body).toContain('Sign in with your organization');
     expect(body).not.toContain('name="password"');
+  });
+
+  it('leads the first administrator to the form, which a wrong password shows again', async () => {
+    const { body } = await closed.get('/admin/mode', html);
+    const href = /<a href="([^"]+)">First administrator</.exec(body)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    const form = await closed.get(href, html);
+    expect(form.body).toContain('name="next" value="/admin/mode"');
+    expect(form.body).toContain('name="password"');
+    const wrong = { username: 'administrator', password: 'wrong', f: 'html' };
+    const refused = await closed.post(signInPath, wrong, html);
+    expect([refused.statusCode, refused.body.includes('name="password"')]).toEqual([401, true]);
+  });
+
+  it('warns at the start if the name of the first administrator is that of no local one', async () => {
+    const env = { LOCAL_SIGN_IN: 'false', ADMIN_USERNAME: 'publisher' };
+    const wrong = await startWith(provider, { env });
+    expect(wrong.logLines.join('')).toContain(
+      'no password is accepted: ADMIN_USERNAME names no local administrator',
+    );
+    await wrong.close();
   });
 
   it('refuses all passwords except that of the first administrator, before it checks them', async () => {
@@ -307,6 +369,9 @@ describe('LOCAL_SIGN_IN=false', () => {
     ]);
     expect((await attempt('nobody')).body).toBe(refused.body);
     expect((await attempt('Administrator')).statusCode).toBe(200);
+    // Refused names count like wrong passwords.
+    for (let failures = 1; failures < 10; failures += 1) await attempt('publisher');
+    expect((await attempt('publisher')).statusCode).toBe(429);
     expect(
       (await closed.get('/admin', { authorization: `Bearer ${closed.token('publisher')}` })).statusCode,
     ).toBe(200);

@@ -14,7 +14,10 @@ const attemptSchema = z.object({
   secret: z.string().length(43),
   next: z.string().optional(),
   /** The hash of the token of the session that the new one replaces. */
-  replaces: z.string().optional(),
+  replaces: z
+    .string()
+    .regex(/^[\w-]{43}$/)
+    .optional(),
 });
 
 export type Attempt = z.output<typeof attemptSchema>;

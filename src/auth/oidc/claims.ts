@@ -1,5 +1,5 @@
 // Who a user of the identity provider is here: the user name and the role that its claims give.
-import { type Role, isRoleAbove } from '../../lib/caller.ts';
+import { type Role, roles as allRoles } from '../../lib/caller.ts';
 import { type Problem, ServiceError } from '../../lib/errors.ts';
 import { truncate } from '../../lib/text.ts';
 import { usernames } from '../user.ts';
@@ -16,10 +16,13 @@ export type ClaimRules = {
   readonly defaultRole: Role | undefined;
 };
 
-/** Whether the claims contain what the rules read. */
-export function isComplete(claims: Claims, rules: ClaimRules): boolean {
-  const hasName = rules.username.some((name) => valueOf(claims, name) !== undefined);
-  return hasName && valueOf(claims, rules.roles) !== undefined;
+/** Whether more claims would change nothing. */
+export function isComplete(
+  claims: Claims,
+  { username: [preferred = ''], roles, roleOf }: ClaimRules,
+): boolean {
+  const hasRoles = roleOf.size === 0 || valueOf(claims, roles) !== undefined;
+  return hasRoles && valueOf(claims, preferred) !== undefined;
 }
 
 export function accountOf(claims: Claims, rules: ClaimRules): { username: string; role: Role } {
@@ -38,16 +41,15 @@ function usernameIn(claims: Claims, rules: ClaimRules): string {
       message: `${claim} must be ${usernames.allowed}${typeof username === 'string' ? `, not “${truncate(username, 64)}”` : ''}.`,
     });
   // Anybody may claim an address that nobody has verified.
-  if (claim === 'email' && claims.email_verified === false)
+  if (claim === 'email' && ![undefined, true, 'true'].includes(claims.email_verified as never))
     throw refused('The identity provider has not verified your email address.');
   return username;
 }
 
 function roleIn(claims: Claims, { roles, roleOf, defaultRole }: ClaimRules): Role {
-  const given = [roleOf.size > 0 ? valueOf(claims, roles) : []].flat();
+  const given = [valueOf(claims, roles)].flat();
   const found = given.flatMap((group) => (typeof group === 'string' ? (roleOf.get(group) ?? []) : []));
-  const [highest] = found.toSorted((one, other) => (isRoleAbove(one, other) ? -1 : 1));
-  const role = highest ?? defaultRole;
+  const role = allRoles.findLast((one) => found.includes(one)) ?? defaultRole;
   if (role === undefined)
     throw refused('You have no role here.', { message: 'Ask an administrator for a group that has a role.' });
   return role;

@@ -4,7 +4,7 @@ import type * as openid from 'openid-client';
 import { ServiceError } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { type Attempt, derive } from './attempt.ts';
-import { type ClaimRules, type Claims, accountOf, isComplete } from './claims.ts';
+import { type ClaimRules, accountOf, isComplete } from './claims.ts';
 
 type Library = typeof openid;
 
@@ -29,7 +29,7 @@ type ProviderOptions = ProviderSettings & {
   readonly runtime: Pick<Runtime, 'now'>;
 };
 
-type ProviderFailure = { readonly message: string; readonly code: string; readonly error: string };
+type ProviderFailure = Readonly<Record<'message' | 'code' | 'error' | 'reason', string>>;
 
 /** A user whom the provider has authenticated. */
 export type ProvidedUser = ReturnType<typeof accountOf> & {
@@ -47,70 +47,67 @@ export class IdentityProvider {
   /** Where the browser signs in. */
   async authorizationUrl(redirectUri: string, attempt: Attempt): Promise<string> {
     const { library, configuration } = await this.#connect();
-    const { href } = library.buildAuthorizationUrl(configuration, {
-      redirect_uri: redirectUri,
-      scope: this.#options.scopes,
-      state: derive(attempt, 'state'),
-      nonce: derive(attempt, 'nonce'),
-      code_challenge: await library.calculatePKCECodeChallenge(derive(attempt, 'verifier')),
-      code_challenge_method: 'S256',
-    });
-    return href;
+    const build = async () =>
+      library.buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        scope: this.#options.scopes,
+        state: derive(attempt, 'state'),
+        nonce: derive(attempt, 'nonce'),
+        code_challenge: await library.calculatePKCECodeChallenge(derive(attempt, 'verifier')),
+        code_challenge_method: 'S256',
+      }).href;
+    return this.#call(build, alwaysUnavailable);
   }
 
   /** `callback` is the address that the provider has sent the browser to. */
   async authenticate(callback: URL, attempt: Attempt): Promise<ProvidedUser> {
-    const { issuer, claims: rules } = this.#options;
+    const { claims: rules } = this.#options;
     const { library, configuration } = await this.#connect();
-    const { id, claims } = await this.#call(async () => {
+    const claims = await this.#call(async () => {
       const tokens = await library.authorizationCodeGrant(configuration, callback, {
         expectedState: derive(attempt, 'state'),
         expectedNonce: derive(attempt, 'nonce'),
         pkceCodeVerifier: derive(attempt, 'verifier'),
         idTokenExpected: true,
       });
-      const idToken: Claims & { readonly sub: string } = tokens.claims() ?? { sub: '' };
-      if (isComplete(idToken, rules) || configuration.serverMetadata().userinfo_endpoint === undefined)
-        return { id: idToken.sub, claims: idToken };
+      const idToken = tokens.claims();
+      if (!idToken || !isSubject(idToken.sub)) throw new BadSubject();
+      const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
+      if (isComplete(idToken, rules) || !hasUserInfo) return idToken;
       // Many providers keep id tokens small.
       const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub);
-      return { id: idToken.sub, claims: { ...more, ...idToken } };
+      return { ...more, ...idToken };
     });
-    return { ...accountOf(claims, rules), subject: { issuer, id } };
+    return { ...accountOf(claims, rules), subject: { issuer: claims.iss, id: claims.sub } };
   }
 
   /** Where the browser signs out. Undefined if the provider has no such page. */
   async signOutUrl(returnTo: string): Promise<string | undefined> {
     const { library, configuration } = await this.#connect();
     if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
-    return library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
+    const build = () =>
+      Promise.resolve(library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href);
+    return this.#call(build, alwaysUnavailable);
   }
 
-  /** All callers wait for the same discovery. The next caller repeats one that failed. */
-  async #connect(): Promise<Connection> {
+  /** All callers wait for the same discovery. What is known stays in use if a later discovery fails. */
+  #connect(): Promise<Connection> {
     const at = this.#options.runtime.now();
     const known = this.#connecting;
     if (known && at - known.at < discoverEveryMs) return known.connection;
-    const connecting = {
-      at,
-      connection: this.#call(
-        () => this.#discover(),
-        () => 'unavailable',
-      ),
-    };
-    this.#connecting = connecting;
-    try {
-      return await connecting.connection;
-    } catch (error) {
-      if (this.#connecting === connecting) this.#connecting = undefined;
+    const connection = this.#call(() => this.#discover(), alwaysUnavailable).catch((error: unknown) => {
+      this.#connecting = known;
+      if (known) return known.connection;
       throw error;
-    }
+    });
+    this.#connecting = { at, connection };
+    return connection;
   }
 
   async #discover(): Promise<Connection> {
     const { issuer, clientId, clientSecret } = this.#options;
     const library = await import('openid-client');
-    const isPlain = issuer.startsWith('http:');
+    const isPlain = new URL(issuer).protocol === 'http:';
     const configuration = await library.discovery(
       new URL(issuer),
       clientId,
@@ -162,25 +159,47 @@ const badProofs: readonly string[] = [
   'OAUTH_UNSUPPORTED_OPERATION',
 ];
 
-const refusals: Readonly<Record<string, 'forbidden' | 'wrong-credentials'>> = {
-  access_denied: 'forbidden',
-  login_required: 'forbidden',
-  consent_required: 'forbidden',
-  interaction_required: 'forbidden',
+const refusals = new Map<string, 'forbidden' | 'wrong-credentials'>([
+  ['access_denied', 'forbidden'],
+  ['login_required', 'forbidden'],
+  ['consent_required', 'forbidden'],
+  ['interaction_required', 'forbidden'],
   // The code was used before, or is too old.
-  invalid_grant: 'wrong-credentials',
-};
+  ['invalid_grant', 'wrong-credentials'],
+]);
 
 function kindOfFailure({ code, error }: ProviderFailure): keyof typeof texts {
-  return badProofs.includes(code) ? 'wrong-credentials' : (refusals[error] ?? 'unavailable');
+  return badProofs.includes(code) ? 'wrong-credentials' : (refusals.get(error) ?? 'unavailable');
+}
+
+const alwaysUnavailable = () => 'unavailable' as const;
+
+/** OpenID Connect Core 1.0, section 2: at most 255 ASCII characters. */
+const isSubject = (sub: string) => /^[\x21-\x7e]{1,255}$/.test(sub);
+
+class BadSubject extends Error {
+  readonly code = 'OAUTH_JWT_CLAIM_COMPARISON_FAILED';
+
+  constructor() {
+    super('the id token has no valid subject');
+  }
 }
 
 /** Errors of the library may contain whole answers of the provider, with tokens. */
 function describe(thrown: unknown): ProviderFailure {
-  const { code, error, message } = thrown as Readonly<Record<string, unknown>>;
+  const { code, error, message, cause } = thrown as Thrown;
   const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, 256) : '');
-  return { message: textOf(message), code: textOf(code), error: textOf(error) };
+  // The error of a connection, such as ECONNREFUSED, or the name of a claim.
+  const reason = textOf(cause?.cause?.claim) || textOf(cause?.code);
+  return { message: textOf(message), code: textOf(code), error: textOf(error), reason };
 }
+
+type Thrown = {
+  readonly code?: unknown;
+  readonly error?: unknown;
+  readonly message?: unknown;
+  readonly cause?: { readonly code?: unknown; readonly cause?: { readonly claim?: unknown } };
+};
 
 const texts = {
   forbidden: 'The identity provider refused the sign-in.',

@@ -12,6 +12,7 @@ import { measureFind } from './storage/find.js';
 import { measurePublish } from './storage/publish.js';
 import { measureReads } from './storage/reads.js';
 import { measureEmptying, measureSize, measureSnapshot } from './storage/rough.js';
+import { measureSizing } from './storage/sizing.js';
 import { measureStart } from './storage/start.js';
 import { measureSweeps } from './storage/sweeps.js';
 
@@ -28,6 +29,7 @@ const parts = {
   snapshot: measureSnapshot,
   emptying: measureEmptying,
   size: measureSize,
+  sizing: measureSizing,
 };
 
 const { values: given, positionals } = parseArgs({

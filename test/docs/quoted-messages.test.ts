@@ -1,5 +1,5 @@
-// The messages that docs/operate/kubernetes.md quotes are those of the code, so that a search for a message finds
-// its explanation.
+// The messages that docs/operate/kubernetes.md and docs/troubleshooting.md quote are those of the code, so that a
+// search for a message finds its explanation.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -7,14 +7,14 @@ import { expect, it } from 'vitest';
 const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
 /**
- * All texts of the upgrade code: strings that are joined with + are one, and a value in a template is `…`, unless
+ * All texts of the code: strings that are joined with + are one, and a value in a template is `…`, unless
  * it is a constant.
  */
-function readTexts(): string {
-  const files = readdirSync(`${checkout}src/upgrades`, { recursive: true, encoding: 'utf8' });
+function readTexts(folder = 'src/upgrades'): string {
+  const files = readdirSync(`${checkout}${folder}`, { recursive: true, encoding: 'utf8' });
   const source = files
     .filter((name) => name.endsWith('.ts'))
-    .map((name) => readFileSync(`${checkout}src/upgrades/${name}`, 'utf8'))
+    .map((name) => readFileSync(`${checkout}${folder}/${name}`, 'utf8'))
     .join('\n');
   const constants = new Map(
     [...source.matchAll(/\bconst (\w+) = '([^'\n]*)'/g)].map(([, name = '', value = '']) => [name, value]),
@@ -54,4 +54,15 @@ it('every quoted message is in the code', () => {
 it('a message that the code does not contain is found', () => {
   const texts = readTexts();
   expect(partsOf('deployment/a was moved back by …').some((part) => !texts.includes(part))).toBe(true);
+});
+
+it('every heading of docs/troubleshooting.md that quotes a message quotes the code', () => {
+  const texts = readTexts('src');
+  const page = readFileSync(`${checkout}docs/troubleshooting.md`, 'utf8');
+  const headings = page.split('\n').filter((line) => line.startsWith('### '));
+  const quotes = headings.flatMap((line) => [...line.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote));
+  expect(quotes.length).toBeGreaterThanOrEqual(headings.length);
+  const unknown = quotes.filter((quote) => partsOf(quote).some((part) => !texts.includes(part)));
+  // The message of a port in use is that of Node, and a list of choices is composed.
+  expect(unknown).toEqual(['listen EADDRINUSE: address already in use …', 'LOG_LEVEL must be one of …']);
 });

@@ -6,7 +6,7 @@ import { startProcess } from '../kit/process.ts';
 import { checkout } from './pages.ts';
 
 const [, steps = ''] =
-  /### In the browser\n([^]*?)<picture>/.exec(readFileSync(`${checkout}README.md`, 'utf8')) ?? [];
+  /### In the browser\n([^]*?)\n## /.exec(readFileSync(`${checkout}README.md`, 'utf8')) ?? [];
 
 describe.skipIf(!hasChromium)('README', patience, () => {
   const open = useBrowser();

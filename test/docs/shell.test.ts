@@ -1,7 +1,10 @@
 // Runs the shell examples of README, docs/ and examples/, and compares their output with the answers that the pages
 // show.
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Page, checkout, readPages } from './pages.ts';
 import { runPage } from './run.ts';
@@ -56,11 +59,37 @@ it('a page that is not run here names the test that runs it', () => {
     expect(readFileSync(checkout + testedBy, 'utf8'), testedBy).toContain(path.split('/').at(-1));
 });
 
-it('README has at most 200 lines and shows near its top how to start and how to test', () => {
+it('README has at most 180 lines and shows near its top how to start and how to test', () => {
   const lines = readme.trimEnd().split('\n');
-  expect(lines.length).toBeLessThanOrEqual(200);
+  expect(lines.length).toBeLessThanOrEqual(180);
   const top = lines.slice(0, 60).join('\n');
   expect(top).toContain('npm ci');
   expect(top).toContain('npm start');
   expect(top).toContain('npm ci && npm test');
+});
+
+it('the test that README shows passes, with a program that asks again', async () => {
+  const [, code = ''] = /```js\n([^]*?)```/.exec(readme) ?? [];
+  const project = mkdtempSync(join(tmpdir(), 'steward-readme-'));
+  mkdirSync(join(project, 'node_modules'));
+  symlinkSync(checkout, join(project, 'node_modules/steward'));
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  writeFileSync(
+    join(project, 'program.js'),
+    `export async function countServices(url) {
+      const response = await fetch(url);
+      return response.ok ? (await response.json()).services.length : countServices(url);
+    }`,
+  );
+  writeFileSync(join(project, 'readme.test.js'), code);
+  try {
+    // The environment names the runner of this test to the one of the page.
+    const { stdout } = await promisify(execFile)(process.execPath, ['--test', '--test-reporter=tap'], {
+      cwd: project,
+      env: { PATH: process.env.PATH },
+    });
+    expect(stdout).toContain('ok 1 - asks again after a 503');
+  } finally {
+    rmSync(project, { recursive: true });
+  }
 });

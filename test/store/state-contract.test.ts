@@ -28,6 +28,16 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(elsewhere.read(cell)).toEqual({ n: 5 });
   });
 
+  it('stores more rows than one statement writes, in one update', async () => {
+    const store = await open();
+    await store.update((transaction) => {
+      for (let n = 0; n < 10_001; n += 1) transaction.put(rows, row(String(n), 1));
+    });
+    const elsewhere = await openElsewhere(store);
+    expect(elsewhere.count(rows)).toBe(10_001);
+    expect(elsewhere.get(rows, '10000')).toEqual(row('10000', 1));
+  });
+
   it('lets a transaction see its own writes', async () => {
     const store = await open();
     await store.update((transaction) => transaction.put(rows, row('a')));

@@ -79,6 +79,11 @@ const upsertRows = `insert into state (kind, key, value, version)
   on conflict (kind, key) do update set value = excluded.value, version = excluded.version`;
 
 const maxAtOnce = 500;
+/**
+ * The client encodes the rows of a statement when it sends it. With all rows of a large catalog in one, the process
+ * would be silent for longer than PostgreSQL lets a transaction wait.
+ */
+const maxRowsPerStatement = 5_000;
 const maxAborts = 10;
 
 export class Writer {
@@ -205,19 +210,20 @@ export class Writer {
     entries: readonly AuditEntry[],
   ): Promise<unknown>[] {
     const { channel, self } = this.#options;
-    const values = [
-      rows.map(({ kind }) => kind),
-      rows.map(({ key }) => key),
-      rows.map(({ value }) => value),
+    const [first = [], ...others] = slices(rows, maxRowsPerStatement).map((slice) => [
+      slice.map(({ kind }) => kind),
+      slice.map(({ key }) => key),
+      slice.map(({ value }) => value),
       version,
-    ];
+    ]);
     return [
       entries.length > 0
         ? query(client, `with audited as (${insertEntries('$5')}) ${upsertRows}`, [
-            ...values,
+            ...first,
             JSON.stringify(entries),
           ])
-        : query(client, upsertRows, values),
+        : query(client, upsertRows, first),
+      ...others.map((values) => query(client, upsertRows, values)),
       query(client, 'update clock set version = $1', [version]),
       query(client, 'select pg_notify($1, $2)', [channel, self]),
     ];
@@ -234,4 +240,10 @@ function findLostClaim(own: Changes, before: Changes): string | undefined {
 
 function writeEntries(client: Client, entries: readonly AuditEntry[]): Promise<unknown>[] {
   return entries.length > 0 ? [query(client, insertEntries('$1'), [JSON.stringify(entries)])] : [];
+}
+
+function slices<T>(all: readonly T[], length: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / length) }, (_, n) =>
+    all.slice(n * length, (n + 1) * length),
+  );
 }

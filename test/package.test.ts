@@ -1,5 +1,6 @@
 // Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -139,6 +140,19 @@ describe('the packed file', () => {
     await expect(run(command, 'import-manifest', '--token-file', '--access')).rejects.toMatchObject({
       stderr: expect.stringMatching(/argument is ambiguous\.\n {2}Did you forget/) as unknown,
     });
+  });
+
+  it('starts a server by the command steward, which does not read .env', async () => {
+    const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent' };
+    const child = spawn('node_modules/steward/bin/steward.js', { cwd: project, env });
+    const ended = once(child, 'close');
+    let printed = '';
+    for await (const chunk of child.stderr) {
+      printed += String(chunk);
+      if (printed.includes('admin ')) child.kill('SIGTERM');
+    }
+    expect(printed).toMatch(/admin {4}http:\/\/localhost:\d+\/admin\n/);
+    expect(await ended).toEqual([0, null]);
   });
 
   it('has types that a strict program compiles with', { timeout: 60_000 }, async () => {

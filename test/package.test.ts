@@ -1,45 +1,19 @@
 // Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkout, createProject, execute } from './kit/package.ts';
 
-const execute = promisify(execFile);
-const checkout = fileURLToPath(new URL('../', import.meta.url));
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as unknown;
 
-type Manifest = { version: string; dependencies: object; peerDependencies: Record<string, string> };
+type Manifest = { version: string; peerDependencies: Record<string, string> };
 const manifest = readJson(join(checkout, 'package.json')) as Manifest;
 
-const project = mkdtempSync(join(tmpdir(), 'steward-package-'));
-const installed = join(project, 'node_modules/steward');
-let packed: { size: number; unpackedSize: number; files: { path: string }[] };
-
-/** Unpacks the package as npm does. Its dependencies are those of the checkout: a download would take half a minute. */
-beforeAll(async () => {
-  // `npm test` has built dist.
-  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
-  const { stdout } = await execute('npm', args, { cwd: checkout });
-  const [result] = JSON.parse(stdout) as [typeof packed & { filename: string }];
-  packed = result;
-  mkdirSync(installed, { recursive: true });
-  await execute('tar', ['-xzf', join(project, result.filename), '-C', installed, '--strip-components=1']);
-  const { dependencies } = readJson(join(installed, 'package.json')) as Manifest;
-  for (const name of Object.keys(dependencies)) install(name);
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
-  writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
-});
+const { project, packed, install } = await createProject();
+writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
 afterAll(() => rmSync(project, { recursive: true }));
-
-function install(name: string): void {
-  const link = join(project, 'node_modules', name);
-  mkdirSync(dirname(link), { recursive: true });
-  symlinkSync(join(checkout, 'node_modules', name), link);
-}
 
 async function run(...args: readonly string[]): Promise<string> {
   const { stdout } = await execute(process.execPath, args, { cwd: project, env: { PATH: process.env.PATH } });

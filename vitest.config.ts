@@ -1,5 +1,4 @@
 // Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `long`, `cost` and `ci`.
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -14,7 +13,6 @@ const long = ['test/crash/deliveries.test.ts', 'test/testing/rounds.test.ts'];
  * `--mode ci` runs them, which `.ci/run` does: a change of the code seldom breaks them.
  */
 const inCi = [
-  'examples/**/*.test.js',
   'test/examples/**/*.test.ts',
   'test/docs/*.generated.test.ts',
   'test/docs/{shell,readme-browser}.test.ts',
@@ -107,8 +105,6 @@ const modes = {
 const isMode = (mode: string): mode is keyof typeof modes => Object.hasOwn(modes, mode);
 
 export default defineConfig(({ mode }) => ({
-  // Examples import the package.
-  resolve: { alias: { steward: fileURLToPath(new URL('dist/package.js', import.meta.url)) } },
   test: {
     setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
     pool: 'threads',

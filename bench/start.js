@@ -1,12 +1,12 @@
 // Measures how long a test waits: for the import of the package, for startSteward() in new processes and again in
-// the same process, for the first answer, for a reset, and for an example of the specification, five failures over
-// six days.
+// the same process, for the first answer, for a reset, for an example of the specification, five failures over six
+// days, and for an advance of the clock by a year.
 import { execFileSync } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 
 const rounds = 15;
-const bounds = { import: 250, first: 300, example: 1000 };
+const bounds = { import: 250, first: 300, example: 1000, year: 1000 };
 const dayMs = 86_400_000;
 const module = new URL('../dist/package.js', import.meta.url).href;
 
@@ -19,8 +19,11 @@ async function measureOnce() {
   const steward = await startSteward();
   const example = await timeOf(() => deactivateByFailures(steward));
   const reset = await timeOf(() => steward.control.reset());
+  const year = await timeOf(() => steward.control.advanceClock(365 * dayMs));
   await steward.stop();
-  process.stdout.write(JSON.stringify({ import: imported - began, first, ready, again, example, reset }));
+  process.stdout.write(
+    JSON.stringify({ import: imported - began, first, ready, again, example, reset, year }),
+  );
 }
 
 async function timeOf(work) {
@@ -92,7 +95,7 @@ else {
   process.stdout.write(
     `import of the package ${medianOf('import')} ms (bound ${bounds.import}), startSteward() ${medianOf('first')} ms ` +
       `(bound ${bounds.first}), until /ready has answered ${medianOf('ready')} ms, again in the same process ${medianOf('again')} ms, reset ${medianOf('reset')} ms, ` +
-      `five failures over six days ${medianOf('example')} ms (bound ${bounds.example}); medians of ${rounds} processes\n`,
+      `five failures over six days ${medianOf('example')} ms (bound ${bounds.example}), a year ${medianOf('year')} ms (bound ${bounds.year}); medians of ${rounds} processes\n`,
   );
   if (Object.entries(bounds).some(([name, bound]) => medianOf(name) > bound)) process.exitCode = 1;
 }

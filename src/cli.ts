@@ -5,7 +5,7 @@ import { accesses } from './catalog/catalog.ts';
 import { CommandError, formatError } from './commands/command-error.ts';
 
 const usage = `Usage:
-  steward                                 start the server; variables and .env configure it
+  steward                                 start the server; variables of the environment configure it
   steward import-catalog ADDRESS          print the catalog of another server as a CATALOG_FILE
       --access ACCESS                     who sees the services: ${accesses.join(', ')} (default: public)
       --token-file FILE                   a file with the token (default: the variable STEWARD_TOKEN)
@@ -19,9 +19,14 @@ const tokenFile = { 'token-file': { type: 'string' } } as const;
 
 async function run([command, ...args]: readonly string[]): Promise<string | undefined> {
   switch (command) {
-    case undefined:
-      await import('./main.ts');
+    case undefined: {
+      const { runProcess } = await import('./app/process.ts');
+      // Without a .env, because that of the current directory often belongs to the project that is tested.
+      await runProcess({
+        startControlled: async (options) => (await import('./testing/start.ts')).startControlled(options),
+      });
       return undefined;
+    }
     case 'import-catalog': {
       const { importCatalog } = await import('./commands/import-catalog.ts');
       const { source, values } = read(args, { ...tokenFile, access: { type: 'string', default: 'public' } });

@@ -1,44 +1,19 @@
 // Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
-import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkout, createProject, execute } from './kit/package.ts';
 
-const execute = promisify(execFile);
-const checkout = fileURLToPath(new URL('../', import.meta.url));
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as unknown;
 
-type Manifest = { version: string; dependencies: object; peerDependencies: Record<string, string> };
+type Manifest = { version: string; peerDependencies: Record<string, string> };
 const manifest = readJson(join(checkout, 'package.json')) as Manifest;
 
-const project = mkdtempSync(join(tmpdir(), 'steward-package-'));
-const installed = join(project, 'node_modules/steward');
-let packed: { size: number; unpackedSize: number; files: { path: string }[] };
-
-/** Unpacks the package as npm does. Its dependencies are those of the checkout: a download would take half a minute. */
-beforeAll(async () => {
-  // `npm test` has built dist.
-  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
-  const { stdout } = await execute('npm', args, { cwd: checkout });
-  const [result] = JSON.parse(stdout) as [typeof packed & { filename: string }];
-  packed = result;
-  mkdirSync(installed, { recursive: true });
-  await execute('tar', ['-xzf', join(project, result.filename), '-C', installed, '--strip-components=1']);
-  const { dependencies } = readJson(join(installed, 'package.json')) as Manifest;
-  for (const name of Object.keys(dependencies)) install(name);
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
-  writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
-});
+const { project, packed, install } = await createProject();
+writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
 afterAll(() => rmSync(project, { recursive: true }));
-
-function install(name: string): void {
-  const link = join(project, 'node_modules', name);
-  mkdirSync(dirname(link), { recursive: true });
-  symlinkSync(join(checkout, 'node_modules', name), link);
-}
 
 async function run(...args: readonly string[]): Promise<string> {
   const { stdout } = await execute(process.execPath, args, { cwd: project, env: { PATH: process.env.PATH } });
@@ -139,6 +114,19 @@ describe('the packed file', () => {
     await expect(run(command, 'import-manifest', '--token-file', '--access')).rejects.toMatchObject({
       stderr: expect.stringMatching(/argument is ambiguous\.\n {2}Did you forget/) as unknown,
     });
+  });
+
+  it('starts a server by the command steward, which does not read .env', async () => {
+    const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent' };
+    const child = spawn('node_modules/steward/bin/steward.js', { cwd: project, env });
+    const ended = once(child, 'close');
+    let printed = '';
+    for await (const chunk of child.stderr) {
+      printed += String(chunk);
+      if (printed.includes('admin ')) child.kill('SIGTERM');
+    }
+    expect(printed).toMatch(/admin {4}http:\/\/localhost:\d+\/admin\n/);
+    expect(await ended).toEqual([0, null]);
   });
 
   it('has types that a strict program compiles with', { timeout: 60_000 }, async () => {

@@ -51,6 +51,7 @@ def steward_process():
         "TEST_CONTROL": "true",
         "UPGRADE_STEP_MS": "0",
     }
+    # The command reads no .env, and the variables above replace those of this process.
     process = subprocess.Popen([COMMAND], env=environment, text=True, stderr=subprocess.PIPE)
     # The server accepts requests when it prints this line: "Steward listens on http://127.0.0.1:49152".
     line = process.stderr.readline()

@@ -2,6 +2,7 @@
 import { startSteward } from 'steward';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 
+/** @type {import('steward').Steward} */
 let steward;
 beforeAll(async () => {
   steward = await startSteward({ env: { UPGRADE_STEP_MS: '0' } });

@@ -1,4 +1,4 @@
-// The process: starts the server with the environment and .env, prints its addresses. SIGTERM and SIGINT close it.
+// The process: starts the server with the variables of the environment, prints its addresses. SIGTERM and SIGINT close it.
 import { existsSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import { collectDefaultMetrics } from 'prom-client';
@@ -9,7 +9,10 @@ const closeWithinMs = 12_000;
 /** Some work, such as a DNS lookup, cannot be cancelled and would keep the process alive. */
 const lingerMs = 500;
 
-type ProcessOptions = Pick<StartOptions, 'leaseMs' | 'startControlled'>;
+type ProcessOptions = Pick<StartOptions, 'leaseMs' | 'startControlled'> & {
+  /** A file with more variables. It may be absent. */
+  readonly envFile?: string;
+};
 
 /** Resolves when the server listens. Ends the process if it cannot start. */
 export async function runProcess(options: ProcessOptions): Promise<void> {
@@ -24,8 +27,8 @@ export async function runProcess(options: ProcessOptions): Promise<void> {
   }
 }
 
-async function start(options: ProcessOptions): Promise<void> {
-  if (existsSync('.env')) process.loadEnvFile('.env');
+async function start({ envFile, ...options }: ProcessOptions): Promise<void> {
+  if (envFile !== undefined && existsSync(envFile)) process.loadEnvFile(envFile);
   const server = await startServer({
     ...options,
     env: process.env,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { readManifest } from '../upgrades/versions/manifest.ts';
 import { CommandError } from './command-error.ts';
-import { answerLimits, readAddress, withRemote } from './remote.ts';
+import { answerLimits, readAddress, tokenAdvice, withRemote } from './remote.ts';
 
 type ImportManifestOptions = {
   /** A path, or an http or https address. */
@@ -39,7 +39,10 @@ async function download(
       }),
     limits,
   );
-  if (status !== 200) throw new CommandError(`${url.origin}${url.pathname}: The server answered ${status}.`);
+  if (status !== 200) {
+    const advice = status === 401 ? ` ${tokenAdvice}` : '';
+    throw new CommandError(`${url.origin}${url.pathname}: The server answered ${status}.${advice}`);
+  }
   return body;
 }
 

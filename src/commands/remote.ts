@@ -3,6 +3,8 @@
 import { Agent, request } from 'undici';
 import { RequestError, toRequestError } from '../lib/request-error.ts';
 
+export const tokenAdvice = 'Give a valid token in STEWARD_TOKEN or with --token-file.';
+
 export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2, allTimeoutMs: 600_000 };
 
 type RemoteRequest = {

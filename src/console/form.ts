@@ -23,9 +23,15 @@ export type FormView = {
   readonly cancelHref?: string;
 };
 
+/** What a form needs of an operation. */
+type FormOperation = Pick<
+  Operation,
+  'title' | 'fields' | 'access' | 'effect' | 'whileReadOnly' | 'isDestructive'
+>;
+
 type NamedField = readonly [string, FieldDescription];
 
-export function operationForm(layout: Layout, operation: Operation, view: FormView): Html {
+export function operationForm(layout: Layout, operation: FormOperation, view: FormView): Html {
   const formToken = layout.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields)

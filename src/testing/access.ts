@@ -32,6 +32,12 @@ export function checkAccess(
     throw new ServiceError('token-invalid', 'Invalid token.', { problems: [tokenProblem] });
 }
 
+/** Any site could send a form without a header that names the origin, if a browser sent one. */
+export function checkFormOrigin({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  if (headers.origin === undefined && headers['sec-fetch-site'] !== 'same-origin')
+    throw forbidden('Origin', 'must be given with a form.');
+}
+
 const tokenProblem = {
   field: 'Authorization',
   message: 'must be Bearer and the value of TEST_CONTROL_TOKEN.',

@@ -30,7 +30,6 @@ import { type Draws, seededRandom } from './random.ts';
 import { FailureRules, type KnownRoute } from './rule.ts';
 import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
-/** The store, the executor and the clock belong to the controlled server. */
 /** What `reset` and `restore` replace. */
 type World = {
   readonly app: App;
@@ -124,7 +123,7 @@ export class ControlledServer {
   snapshot(): string {
     const { store, clock, draws, simulatedFailures, signInLimit } = this.#world;
     return writeSnapshot(this.#options.version, {
-      clock: clock.state(),
+      clock: clock.dump(),
       draws,
       simulatedFailures: Object.fromEntries(
         [...simulatedFailures].map(([name, times]) => [name, Number.isFinite(times) ? times : null]),
@@ -191,7 +190,11 @@ export class ControlledServer {
 
   async #createWorld(from?: SnapshotState): Promise<World> {
     const { config, logger, httpClient, adminHash } = this.#options;
-    const clock = new ControlClock(this.#real, from?.clock ?? { now: this.#startedAt, frozen: false });
+    // The clock stands until the app is complete, so that regular tasks sleep until the same moments, and the times in
+    // the state after a reset are those of the start.
+    const { advancedMs, frozenAt } = from?.clock ?? { advancedMs: 0, frozenAt: null };
+    const createdAt = from ? this.#real.now() + advancedMs : this.#startedAt;
+    const clock = new ControlClock(this.#real, { advancedMs, frozenAt: frozenAt ?? createdAt });
     const draws: Draws = { ids: 0, secrets: 0 };
     const random = config.seed === undefined ? this.#real : seededRandom(config.seed, draws);
     const runtime: Runtime = {
@@ -251,6 +254,7 @@ export class ControlledServer {
       this.#addAdminToken(store, runtime, this.#adminToken);
     }
     if (from) Object.assign(draws, from.draws);
+    clock.setFrozen(frozenAt !== null);
     logger.debug({ restored: from !== undefined }, 'the controlled server is ready');
     return { app, store, runtime, clock, client, signInLimit, draws, simulatedFailures, routes, ended };
   }
@@ -277,7 +281,7 @@ export class ControlledServer {
   }
 
   /** The token does not expire and survives `reset`. */
-  #addAdminToken(store: MemoryStore, { newId, now }: Runtime, token: string): void {
+  #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): void {
     const id = newId();
     const user = store.get(users, this.#options.config.adminUsername.toLowerCase());
     if (!user) return;
@@ -286,12 +290,12 @@ export class ControlledServer {
       id,
       username: user.username,
       credentialId: user.credentialId,
-      createdAt: now(),
+      createdAt: this.#startedAt,
       expires: maxDate,
       binding: null,
       address: null,
       userAgent: null,
-      lastUsedAt: now(),
+      lastUsedAt: this.#startedAt,
     });
   }
 

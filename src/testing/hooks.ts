@@ -36,13 +36,13 @@ type ControlHooks = {
   readonly onRoute: (route: KnownRoute) => void;
 };
 
-/** No rule answers these, and they do not start the clock. */
+/** No rule answers these. */
 const probes = ['/health', '/ready', '/metrics'];
 
 const ruleMessage = 'A failure rule answered this request.';
 
 export function addControlHooks(http: FastifyInstance, options: ControlHooks): void {
-  const { clock, rules, catalogPath, onRoute } = options;
+  const { rules, catalogPath, onRoute } = options;
   const recorders = new WeakMap<FastifyRequest, BodyRecorder>();
   /** Calls whose first rule may depend on the operation. */
   const waiting = new WeakSet<FastifyRequest>();
@@ -58,7 +58,6 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
     const route = routeOf(request);
     recorders.set(request, recordExchange(request, reply, route, options));
     if (route !== null && probes.includes(route)) return undefined;
-    clock.begin();
     const matches = (match: Match) => matchesRequest(match, request, route);
     if (isSoapCall(request) && rules.find(matches)?.match.soapOperation !== undefined) {
       waiting.add(request);

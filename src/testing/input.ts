@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 
-/** The longest advance: ten years. Every ten minutes of it cost some work. */
+/** The longest advance: ten years. Each takes about half a second. */
 export const maxAdvanceMs = 3_653 * 86_400_000;
 
 /** The last moment that a Date can hold. */

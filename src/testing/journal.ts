@@ -53,6 +53,10 @@ export class Journal {
     return { requests: found.reverse().slice(start, start + num), total: found.length };
   }
 
+  find(id: string): JournalEntry | undefined {
+    return this.#entries.find((entry) => entry.id === id);
+  }
+
   clear(): void {
     this.#entries = [];
     this.#sizes.clear();

@@ -1,12 +1,25 @@
-// The page at /control: the state, the clock, the failure rules and the newest requests. The script of the pages
-// updates it.
+// The page at /control: reset, clock, failure rules and the journal. Its forms are sent to the page itself, so that it
+// works without a script; the script of the pages updates the rest.
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
+import { actionButton, confirmedAction } from '../console/action.ts';
 import { Assets } from '../console/assets.ts';
-import { renderTime } from '../console/time.ts';
-import { type Page, renderPage } from '../console/layout.ts';
-import { type Row, renderTable } from '../console/table.ts';
+import { type FormError, operationForm, renderProblems } from '../console/form.ts';
+import { type Layout, type Page, renderPage } from '../console/layout.ts';
+import {
+  type Row,
+  pageRange,
+  renderEmpty,
+  renderFacts,
+  renderList,
+  renderPager,
+  renderToolbar,
+} from '../console/table.ts';
+import { renderAgo, renderTime } from '../console/time.ts';
+import { notFound } from '../http/errors.ts';
+import { formatNumber } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
+import { truncate } from '../lib/text.ts';
 import { currentMode } from '../mode/mode.ts';
 import type { Store } from '../store/store.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
@@ -14,97 +27,223 @@ import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts'
 import { webhooks } from '../webhooks/webhook.ts';
 import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';
+import { type PageForm, addRule, units } from './page-forms.ts';
 
+// With these the page has at most 100 KB, whatever the rules and requests contain.
+const shownRules = 10;
 const shownRequests = 25;
+const maxCellLength = 120;
+const maxMessageLength = 6000;
 
-export function controlPage(server: ControlledServer): Page {
-  const { options, app, clock, rules, journal } = server;
-  const { linkBase } = app.urls;
-  const assets = new Assets(options.assets, options.config.adminPath).hrefs(linkBase);
-  const { now, frozen } = clock.state();
-  const { requests, total } = journal.page({}, 0, shownRequests);
-  const ruleRows = rules
-    .list()
-    .map(({ id, match, respond, times, hits }): Row => [
-      id,
-      html`<code>${JSON.stringify(match)}</code>`,
-      html`<code>${JSON.stringify(respond)}</code>`,
-      times === undefined ? 'always' : String(times),
-      String(hits),
-    ]);
-  const content = html`<p class="lead">
-      This server is controlled by tests: it can be reset, its clock can be moved, and rules can make requests fail.
-    </p>
-    <div id="control" data-live="1">
-      <section aria-labelledby="state">
-        <h2 id="state">State</h2>
-        ${renderTable('State', ['Part', 'Now'], stateRows(server.store))}
-      </section>
-      <section aria-labelledby="clock">
-        <h2 id="clock">Clock</h2>
-        <p>
-          ${renderTime(now)}
-          (${now} ms), ${frozen ? 'frozen' : 'running'}
-        </p>
-      </section>
-      <section aria-labelledby="rules">
-        <h2 id="rules">Failure rules</h2>
-        ${
-          ruleRows.length === 0
-            ? html`<p>There are none.</p>`
-            : renderTable('Failure rules', ['Id', 'Match', 'Respond', 'Times', 'Hits'], ruleRows)
-        }
-      </section>
-      <section aria-labelledby="requests">
-        <h2 id="requests">Requests</h2>
-        <p>The newest ${requests.length} of ${total}, with secrets masked.</p>
-        ${requests.map(entryView)}
-      </section>
+export type PageRequest = {
+  readonly query: URLSearchParams;
+  readonly notice?: Layout['notice'];
+  /** A form that was refused. */
+  readonly refused?: {
+    readonly form: PageForm;
+    readonly entered: URLSearchParams;
+    readonly error: FormError;
+  };
+};
+
+export function controlPage(server: ControlledServer, request: PageRequest): Page {
+  const { clock } = server;
+  const id = request.query.get('request');
+  const entry = id === null ? undefined : server.journal.find(id);
+  if (id !== null && !entry) throw notFound();
+  if (entry) return renderPage(layoutOf(server, `Request ${entry.id}`, request), entryView(entry));
+  const error = request.refused?.form === 'rule' ? undefined : request.refused?.error;
+  const { frozen } = clock.state();
+  const content = html`${error && renderProblems(error)}
+    <section aria-labelledby="clock">
+      <h2 id="clock">Clock</h2>
+      <div class="toolbar">
+        <div id="clock-state" class="chips" data-live="1">
+          ${renderTime(clock.now())} ${frozen && html`<span class="state warn">Frozen</span>`}
+          ${button(server, frozen ? 'release' : 'freeze', frozen ? 'Release' : 'Freeze')}
+        </div>
+        ${advanceForm(server, request)}
+      </div>
+    </section>
+    <div class="split side">
+      <div>
+        <section aria-labelledby="rules">
+          <h2 id="rules">Failure rules</h2>
+          <div id="rule-list" data-live="1">${rulesView(server, request)}</div>
+          ${ruleForm(server, request)}
+        </section>
+        <section aria-labelledby="requests">
+          <h2 id="requests">Requests</h2>
+          <div id="request-list" data-live="1">${journalView(server, request)}</div>
+        </section>
+      </div>
+      <div>
+        <section aria-labelledby="state">
+          <h2 id="state">State</h2>
+          <div id="state-facts" data-live="1">${renderFacts(stateFacts(server.store))}</div>
+          ${confirmedAction({
+            ...actionOf(server, 'reset', 'Reset'),
+            warning: 'Data, clock, rules and journal return to the state after the start.',
+          })}
+        </section>
+      </div>
     </div>`;
-  return renderPage(
-    {
-      name: 'Steward',
-      version: options.version,
-      title: 'Test control',
-      assets,
-      homeHref: app.urls.homePath,
-      now,
-      navigation: [],
-      crumbs: [{ name: 'control', href: `${linkBase}/control` }],
-    },
-    content,
+  return renderPage(layoutOf(server, 'Test control', request), content);
+}
+
+function layoutOf({ options, app, clock }: ControlledServer, title: string, request: PageRequest): Layout {
+  const { linkBase, homePath } = app.urls;
+  return {
+    name: 'Steward',
+    version: options.version,
+    title,
+    isError: request.refused !== undefined,
+    assets: new Assets(options.assets, options.config.adminPath).hrefs(linkBase),
+    homeHref: homePath,
+    now: clock.now(),
+    navigation: [],
+    crumbs: [
+      { name: 'Test control', href: `${linkBase}/control` },
+      ...(title === 'Test control' ? [] : [{ name: title }]),
+    ],
+    notice: request.notice,
+  };
+}
+
+const addressOf = ({ app }: ControlledServer, form: PageForm) => `${app.urls.linkBase}/control?do=${form}`;
+
+/** Requests of other sites are refused by their origin, so the forms need no token. */
+function actionOf(server: ControlledServer, form: PageForm, label: string, fields = {}) {
+  return { action: addressOf(server, form), label, formToken: '', next: '', fields };
+}
+
+function button(...given: Parameters<typeof actionOf>): Html {
+  return actionButton(actionOf(...given));
+}
+
+function advanceForm(server: ControlledServer, { refused }: PageRequest): Html {
+  const entered = refused?.form === 'advance' ? refused.entered : new URLSearchParams();
+  const chosen = entered.get('unit') ?? 'hours';
+  return html`<form method="post" action="${addressOf(server, 'advance')}">
+    <label class="unseen" for="amount">Advance by</label>
+    <input id="amount" name="amount" inputmode="numeric" required size="6" value="${entered.get('amount') ?? '1'}" />
+    <label class="unseen" for="unit">Unit</label>
+    <select id="unit" name="unit">
+      ${Object.keys(units).map((unit) => html`<option ${unit === chosen && 'selected'}>${unit}</option>`)}
+    </select>
+    <button>Advance</button>
+  </form>`;
+}
+
+function rulesView(server: ControlledServer, { query }: PageRequest): Html {
+  const rules = server.rules.list();
+  if (rules.length === 0) return renderEmpty('No rule makes anything fail.');
+  const range = pageRange(query, { usual: shownRules, most: shownRules, name: 'rules' });
+  const shown = rules.slice(range.start, range.start + range.num);
+  const rows = shown.map(({ id, match, respond, times, hits }): Row => [
+    `${partsOf(match) || 'every request'} → ${partsOf(respond)}`,
+    times === undefined ? formatNumber(hits) : `${formatNumber(hits)} of ${formatNumber(times)}`,
+    button(server, 'remove', 'Delete', { id }),
+  ]);
+  const ids = shown.map(({ id }) => `rule-${id}`);
+  return html`${renderList('Failure rules', ['Rule', 'Hits', 'Actions'], rows, ids)}
+    ${renderPager('Rules', range, rules.length, { name: 'rules' })}
+    ${rules.length > 1 && html`<p>${button(server, 'remove', 'Delete all rules')}</p>`}`;
+}
+
+/** `{ route: '/admin', method: 'GET' }` → `route /admin, method GET`. */
+function partsOf(parts: object): string {
+  return truncate(
+    Object.entries(parts)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', '),
+    maxCellLength,
   );
 }
 
-function stateRows(store: Store): Row[] {
+function ruleForm(server: ControlledServer, { refused }: PageRequest): Html {
+  const own = refused?.form === 'rule' ? refused : undefined;
+  const routes = [...new Set(server.routes.map(({ template }) => template))].sort();
+  return html`<details class="try" ${own && 'open'}>
+    <summary>Add a rule</summary>
+    ${operationForm(layoutOf(server, '', { query: new URLSearchParams() }), addRule, {
+      action: addressOf(server, 'rule'),
+      entered: Object.fromEntries(own?.entered ?? []),
+      suggestions: { route: routes },
+      error: own?.error,
+    })}
+  </details>`;
+}
+
+function journalView(server: ControlledServer, { query }: PageRequest): Html {
+  const range = pageRange(query, { usual: shownRequests, most: shownRequests });
+  const { requests, total } = server.journal.page({}, range.start, range.num);
+  if (total === 0) return renderEmpty('No program has sent a request yet.');
+  const rows = requests.map(({ id, at, method, path, status, soapOperation, fault }): Row => [
+    html`<a href="?request=${id}">${method} ${truncate(path, maxCellLength)}</a>
+      <span class="hint">${truncate([soapOperation, fault].filter(Boolean).join(': '), maxCellLength)}</span>`,
+    statusView(status),
+    renderAgo(at, server.clock.now()),
+  ]);
+  return html`${renderToolbar({
+    action: '',
+    count: `${formatNumber(total)} ${total === 1 ? 'request' : 'requests'}, newest first, with secrets masked`,
+    actions: button(server, 'clear', 'Clear'),
+  })}
+    ${renderList(
+      'Requests',
+      ['Request', 'Status', 'Time'],
+      rows,
+      requests.map(({ id }) => `request-${id}`),
+    )}
+    ${renderPager('Requests', range, total)}`;
+}
+
+function statusView(status: number | null): Html {
+  const tone = status === null || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good';
+  return html`<span class="state ${tone}">${status ?? 'no answer'}</span>`;
+}
+
+function entryView(entry: JournalEntry): Html {
+  const { at, method, path, route, status, soapOperation, fault, faultElement, request, response } = entry;
+  return html`${renderFacts([
+    ['Request', html`<code>${method} ${truncate(path, maxCellLength)}</code>`],
+    ['Status', statusView(status)],
+    ['Time', renderTime(at)],
+    ['Route', html`<code>${route ?? 'none'}</code>`],
+    ...(soapOperation === null
+      ? []
+      : ([['SOAP operation', truncate(soapOperation, maxCellLength)]] as const)),
+    ...(fault === null ? [] : ([['Fault', truncate(fault, maxCellLength)]] as const)),
+    ...(faultElement === null ? [] : ([['Element', truncate(faultElement, maxCellLength)]] as const)),
+  ])}
+    <div class="split even">${messageView('Request', request)} ${messageView('Response', response)}</div>`;
+}
+
+function messageView(title: string, { headers, body }: JournalMessage): Html {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`);
+  const text = [...lines, '', body].join('\n');
+  return html`<section>
+    <h2>${title}</h2>
+    <pre tabindex="0">${text.slice(0, maxMessageLength)}</pre>
+    ${
+      text.length > maxMessageLength &&
+      html`<p class="hint">The first ${formatNumber(maxMessageLength)} of ${formatNumber(text.length)} characters.
+        <code>/control/requests</code> has all of them.</p>`
+    }
+  </section>`;
+}
+
+function stateFacts(store: Store): [string, string][] {
   const { isReadOnly, message } = currentMode(store, isJobRunning(store));
   return [
     ['Installed version', newestInstalled(store.read(deployment)).id],
     ['Newest job', store.read(newestJob)?.state ?? 'none'],
     ['Mode', isReadOnly ? `read-only. ${message}` : 'read and write'],
-    ['Folders', String(store.count(folders))],
-    ['Services', String(store.count(services))],
-    ['Webhooks', String(store.count(webhooks))],
-    ['Pending deliveries', String(store.deliveries.pending().count)],
-    ['Users', String(store.count(users))],
+    ['Folders', formatNumber(store.count(folders))],
+    ['Services', formatNumber(store.count(services))],
+    ['Webhooks', formatNumber(store.count(webhooks))],
+    ['Pending deliveries', formatNumber(store.deliveries.pending().count)],
+    ['Users', formatNumber(store.count(users))],
   ];
-}
-
-function entryView(entry: JournalEntry): Html {
-  const { id, at, method, path, status, soapOperation, fault, faultElement, request, response } = entry;
-  const cause = faultElement === null ? '' : ` (element ${faultElement})`;
-  return html`<details id="request-${id}">
-    <summary>
-      <code>${status ?? '–'}</code> <code>${method} ${path}</code> ${soapOperation ?? ''}
-      ${renderTime(at)}
-    </summary>
-    ${fault !== null && html`<p>${fault}${cause}</p>`} ${messageView('Request', request)}
-    ${messageView('Response', response)}
-  </details>`;
-}
-
-function messageView(title: string, { headers, body }: JournalMessage): Html {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`);
-  return html`<h3>${title}</h3>
-    <pre>${[...lines, '', body].join('\n')}</pre>`;
 }

@@ -1,12 +1,15 @@
 // The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control.
 import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { sendHtml } from '../console/layout.ts';
+import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
+import { cookieOf } from '../http/credentials.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { sendJson } from '../http/json.ts';
 import { checkHeaders, withoutSchemas } from '../http/server.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
-import { type ControlAccess, checkAccess } from './access.ts';
+import { noticeCookie } from '../rest/request.ts';
+import { type ControlAccess, checkAccess, checkFormOrigin } from './access.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import {
   clockInput,
@@ -17,11 +20,13 @@ import {
   resetInput,
   ruleQuery,
 } from './input.ts';
+import { formErrorOf, pageForm, runForm } from './page-forms.ts';
 import { controlPage } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
 
 const success = { status: 'success' };
+const maxFormBytes = 64 * 1024;
 
 export async function createControl(server: ControlledServer): Promise<FastifyInstance> {
   const { config, logger } = server.options;
@@ -45,11 +50,15 @@ export async function createControl(server: ControlledServer): Promise<FastifyIn
       const allow = allowedMethods.find(request.url);
       throw allow ? methodNotAllowed(request.method, allow) : notFound();
     }
-    if (request.method === 'POST' || request.method === 'PUT') refuseMediaType(request);
+    if (request.method === 'POST' || request.method === 'PUT') {
+      const isForm = request.routeOptions.url === '/control';
+      refuseMediaType(request, isForm ? 'application/x-www-form-urlencoded' : 'application/json');
+      if (isForm) checkFormOrigin(request);
+    }
     done();
   });
   control.setErrorHandler((thrown, request, reply) => {
-    const error = asControlError(thrown);
+    const error = asControlError(thrown, request.routeOptions.bodyLimit);
     if (!error) request.log.error({ err: thrown }, 'control request failed');
     const { status, headers, body } = toErrorResponse(error, request.id);
     return sendJson(reply.headers(headers), status, body);
@@ -63,7 +72,7 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   const { rules, journal } = server;
   const newRule = ruleSchemaFor(() => server.routes);
 
-  control.get('/control', (_request, reply) => sendHtml(reply, 200, controlPage(server)));
+  addPage(control, server);
   control.post('/control/reset', async (request, reply) => {
     parseInput(resetInput, bodyOf(request));
     await server.reset();
@@ -88,7 +97,6 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   );
   control.post('/control/failures', (request, reply) => {
     const added = rules.add(parseInput(newRule, bodyOf(request)));
-    if (!added) throw new ServiceError('conflict', 'There are too many rules: remove some first.');
     return sendJson(reply, 200, ruleJson(added));
   });
   control.delete('/control/failures', (request, reply) => {
@@ -106,6 +114,35 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   control.delete('/control/requests', (_request, reply) => {
     journal.clear();
     return sendJson(reply, 200, success);
+  });
+}
+
+/** Without this policy, browsers would not name the origin of the page in its forms. */
+const pageHeaders = { 'referrer-policy': 'same-origin' };
+
+function addPage(control: FastifyInstance, server: ControlledServer): void {
+  const { urls } = server.app;
+  const queryOf = ({ url }: FastifyRequest) => new URL(url, 'http://control').searchParams;
+
+  control.get('/control', (request, reply) => {
+    const notice = readNotice(cookieOf(request, noticeCookie));
+    if (notice) void reply.header('set-cookie', clearNotice(urls.isHttps));
+    return sendHtml(reply, 200, controlPage(server, { query: queryOf(request), notice }), pageHeaders);
+  });
+  control.post<{ Body: unknown }>('/control', { bodyLimit: maxFormBytes }, async (request, reply) => {
+    const form = pageForm(queryOf(request).get('do'));
+    const entered = new URLSearchParams(Buffer.isBuffer(request.body) ? request.body.toString() : '');
+    try {
+      const text = await runForm(server, form, entered);
+      void reply.header('set-cookie', writeNotice({ text }, urls.isHttps));
+      return await reply.redirect(`${urls.linkBase}/control`, 303);
+    } catch (thrown) {
+      const error = asServiceError(thrown);
+      if (!error) throw thrown;
+      const refused = { form, entered, error: formErrorOf(error) };
+      const page = controlPage(server, { query: new URLSearchParams(), refused });
+      return sendHtml(reply, toErrorResponse(error).status, page, pageHeaders);
+    }
   });
 }
 
@@ -129,16 +166,16 @@ function bodyOf({ body }: FastifyRequest): unknown {
   return Buffer.isBuffer(body) ? parseJson(body.toString()) : undefined;
 }
 
-function refuseMediaType({ headers }: FastifyRequest): void {
+function refuseMediaType({ headers }: FastifyRequest, allowed: string): void {
   const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
-  if (type.trim().toLowerCase() !== 'application/json')
+  if (type.trim().toLowerCase() !== allowed)
     throw new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
-      problems: [{ field: 'Content-Type', message: 'must be application/json.' }],
+      problems: [{ field: 'Content-Type', message: `must be ${allowed}.` }],
     });
 }
 
-function asControlError(thrown: unknown): ServiceError | undefined {
+function asControlError(thrown: unknown, maxBytes: number): ServiceError | undefined {
   if ((thrown as { statusCode?: unknown }).statusCode === 413)
-    return new ServiceError('too-large', `The body must be at most ${maxSnapshotBytes} bytes.`);
+    return new ServiceError('too-large', `The body must be at most ${maxBytes} bytes.`);
   return asServiceError(thrown);
 }

@@ -1,6 +1,6 @@
 // Failure rules: what a rule matches, how it responds, and the check of rules that tests send.
 import * as z from 'zod';
-import type { ErrorKind } from '../lib/errors.ts';
+import { type ErrorKind, ServiceError } from '../lib/errors.ts';
 import { stepIds } from '../upgrades/planning/step-ids.ts';
 
 /** Every error kind, with the message and the headers of a typical refusal. */
@@ -36,57 +36,80 @@ const count = (from: number, to: number) => {
   return z.int(rule).min(from, rule).max(to, rule);
 };
 
-const matchSchema = z
-  .strictObject({
-    route: text.optional(),
-    method: z
-      .string()
-      .toUpperCase()
-      .pipe(z.enum(methods, `must be one of ${methods.join(', ')}`))
-      .optional(),
-    soapOperation: text.optional(),
-    container: text.toUpperCase().optional(),
-    step: z.enum([...stepIds], `must be one of ${stepIds.join(', ')}`).optional(),
-    receiver: text.refine(isOrigin, 'must be an origin such as https://hooks.example.com').optional(),
-  })
-  .check(({ value, issues }) => {
-    const kinds = [
-      ['route', 'method', 'soapOperation'] as const,
-      ['container', 'step'] as const,
-      ['receiver'] as const,
-    ].filter((names) => names.some((name) => value[name] !== undefined));
-    if (kinds.length > 1)
-      issues.push({
-        code: 'custom',
-        input: value,
-        message:
-          'must name parts of a request (route, method, soapOperation), of a step (container, step) or a receiver, and not of several',
-      });
-  });
+/** Everything is optional, and the page at /control has a field for it. */
+const matchFields = {
+  route: text
+    .optional()
+    .meta({ description: 'A path template such as /admin/services. Blank: every request.' }),
+  method: z
+    .string()
+    .toUpperCase()
+    .pipe(z.enum(methods, `must be one of ${methods.join(', ')}`))
+    .optional()
+    .meta({ description: 'Such as POST. Blank: every method.', isAdvanced: true }),
+  soapOperation: text
+    .optional()
+    .meta({ label: 'SOAP operation', description: 'Such as GetFolders.', isAdvanced: true }),
+  container: text.toUpperCase().optional().meta({ description: 'Its update fails.', isAdvanced: true }),
+  step: z
+    .enum([...stepIds], `must be one of ${stepIds.join(', ')}`)
+    .optional()
+    .meta({ description: 'The step of an upgrade that fails.', isAdvanced: true }),
+  receiver: text
+    .refine(isOrigin, 'must be an origin such as https://hooks.example.com')
+    .optional()
+    .meta({ description: 'The origin of a webhook receiver. Nothing is sent to it.', isAdvanced: true }),
+};
 
-const respondSchema = z
-  .strictObject({
-    status: count(200, 599).optional(),
-    fault: z.enum(['Client', 'Server'], 'must be Client or Server').optional(),
-    delayMs: count(0, maxDelayMs).optional(),
-    disconnect: z.boolean('must be true or false').optional(),
-    error: z.enum(errorKinds, `must be one of ${errorKinds.join(', ')}`).optional(),
-  })
-  .check(({ value, issues }) => {
-    const refuse = (message: string) => issues.push({ code: 'custom', input: value, message });
-    const { status, fault, delayMs, disconnect, error } = value;
-    const ways = [disconnect === true, error !== undefined, status !== undefined || fault !== undefined];
-    const given = ways.filter((isGiven) => isGiven).length;
-    if (given > 1) refuse('must name one of disconnect, error, or status and fault');
-    if (given === 0 && delayMs === undefined)
-      refuse('must name at least one of status, fault, delayMs, disconnect, error');
-  });
-
-const ruleSchema = z.strictObject({
-  match: matchSchema,
-  respond: respondSchema,
-  times: count(1, 1_000_000_000).optional(),
+const matchSchema = z.strictObject(matchFields).check(({ value, issues }) => {
+  const kinds = [
+    ['route', 'method', 'soapOperation'] as const,
+    ['container', 'step'] as const,
+    ['receiver'] as const,
+  ].filter((names) => names.some((name) => value[name] !== undefined));
+  if (kinds.length > 1)
+    issues.push({
+      code: 'custom',
+      input: value,
+      message:
+        'must name parts of a request (route, method, soapOperation), of a step (container, step) or a receiver, and not of several',
+    });
 });
+
+const respondFields = {
+  error: z
+    .enum(errorKinds, `must be one of ${errorKinds.join(', ')}`)
+    .optional()
+    .meta({ description: 'The answer of this error kind, with its status and headers.' }),
+  status: count(200, 599).optional().meta({ label: 'HTTP status', description: 'Another way to fail.' }),
+  fault: z
+    .enum(['Client', 'Server'], 'must be Client or Server')
+    .optional()
+    .meta({ label: 'SOAP fault', description: 'For SOAP calls.', isAdvanced: true }),
+  delayMs: count(0, maxDelayMs)
+    .optional()
+    .meta({ label: 'Delay (ms)', description: 'Alone: the request continues after it.', isAdvanced: true }),
+  disconnect: z
+    .boolean('must be true or false')
+    .optional()
+    .meta({ description: 'Closes the connection without an answer.', isAdvanced: true }),
+};
+
+const respondSchema = z.strictObject(respondFields).check(({ value, issues }) => {
+  const refuse = (message: string) => issues.push({ code: 'custom', input: value, message });
+  const { status, fault, delayMs, disconnect, error } = value;
+  const ways = [disconnect === true, error !== undefined, status !== undefined || fault !== undefined];
+  const given = ways.filter((isGiven) => isGiven).length;
+  if (given > 1) refuse('must name one of disconnect, error, or status and fault');
+  if (given === 0 && delayMs === undefined)
+    refuse('must name at least one of status, fault, delayMs, disconnect, error');
+});
+
+const times = count(1, 1_000_000_000).optional().meta({ description: 'Blank: always.' });
+
+export const ruleFields = { match: matchFields, respond: respondFields, times };
+
+const ruleSchema = z.strictObject({ match: matchSchema, respond: respondSchema, times });
 
 export type Match = z.infer<typeof matchSchema>;
 export type Respond = z.infer<typeof respondSchema>;
@@ -128,9 +151,9 @@ export class FailureRules {
     return this.#rules;
   }
 
-  /** Returns undefined if there are too many rules. */
-  add(rule: NewRule): ActiveRule | undefined {
-    if (this.#rules.length >= maxRules) return undefined;
+  add(rule: NewRule): ActiveRule {
+    if (this.#rules.length >= maxRules)
+      throw new ServiceError('conflict', 'There are too many rules: remove some first.');
     const added = { id: String((this.#lastId += 1)), ...rule, hits: 0 };
     this.#rules.push(added);
     return added;

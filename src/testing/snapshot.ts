@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { MemoryDump } from '../app/stores/memory-dump.ts';
 import type { SignInDump } from '../auth/sign-in-limit.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
-import type { ClockState } from './clock.ts';
+import type { ClockDump } from './clock.ts';
 import type { JournalEntry } from './control-client.ts';
 import type { Draws } from './random.ts';
 import type { RulesDump } from './rule.ts';
@@ -13,7 +13,7 @@ export const maxSnapshotBytes = 512 * 1024 ** 2;
 const format = 1;
 
 export type SnapshotState = {
-  readonly clock: ClockState;
+  readonly clock: ClockDump;
   /** How far the values of SEED have been used. */
   readonly draws: Draws;
   /** What is left of SIMULATED_FAILURES. Null: fails always. */

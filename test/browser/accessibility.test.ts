@@ -6,7 +6,8 @@ import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
 import { findBarriers, findOverflow, hasChromium, loadAxe, useBrowser } from '../kit/browser.ts';
-import { type Steward, password, startSteward } from '../kit/steward.ts';
+import { type Steward, assets, password, startSteward } from '../kit/steward.ts';
+import { startControl } from '../testing/kit.ts';
 import { removeRepeatedRows, selectPages, surveyPages } from './survey.ts';
 
 const receiver = createServer((request, response) => {
@@ -163,6 +164,20 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     expect(await checkAll(steward, selectPages(surveys))).toEqual({});
     // The fields of the answer are the same table on every page.
     expect(await checkPage(page, 'details')).toEqual([]);
+  });
+
+  it('on the pages of test control', async () => {
+    const { url, control, soap } = await startControl({}, assets);
+    await control.addFailure({ match: { soapOperation: 'GetFolders' }, respond: { fault: 'Server' } });
+    await control.setClock({ frozen: true });
+    await soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>');
+    const page = await open(url);
+    const found: Record<string, string[]> = {};
+    for (const path of ['/control', '/control?request=1']) {
+      await page.goto(path);
+      found[path] = await checkPage(page);
+    }
+    expect(found).toEqual({ '/control': [], '/control?request=1': [] });
   });
 
   it('on error pages, on forms with a problem or a result, and during an upgrade', async () => {

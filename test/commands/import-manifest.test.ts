@@ -26,7 +26,9 @@ it('prints what importManifest accepts, from a server and from a file', async ()
   const path = join(directory, 'manifest.json');
   writeFileSync(path, JSON.stringify({ versions: JSON.parse(text) as unknown }));
   expect(await importManifest({ source: path, token: undefined })).toBe(text);
-  await expect(importManifest({ source, token: undefined })).rejects.toThrow('The server answered 401.');
+  await expect(importManifest({ source, token: undefined })).rejects.toThrow(
+    'The server answered 401. Give a valid token in STEWARD_TOKEN or with --token-file.',
+  );
   await expect(importManifest({ source: `${path}.none`, token: undefined })).rejects.toThrow(
     'cannot be read',
   );

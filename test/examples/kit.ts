@@ -22,8 +22,9 @@ export async function run(
   command: string,
   args: readonly string[],
   env: Record<string, string> = {},
+  cwd = checkout,
 ): Promise<Result> {
-  const options = { cwd: checkout, env: { PATH: process.env.PATH, ...env }, timeout: patience.timeout };
+  const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: patience.timeout };
   try {
     return { code: 0, ...(await promisify(execFile)(command, args, options)) };
   } catch (error) {

@@ -11,7 +11,7 @@ export function createCallJournal() {
   const journal = new Journal();
   const extend: ServerOptions['extend'] = (http) =>
     addControlHooks(http, {
-      clock: new ControlClock(realRuntime, { now: 0, frozen: true }),
+      clock: new ControlClock(realRuntime, { advancedMs: 0, frozenAt: 0 }),
       rules: new FailureRules(),
       journal,
       catalogPath: '/services',

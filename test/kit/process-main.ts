@@ -6,6 +6,7 @@ import { startControlled } from '../../src/testing/start.ts';
 
 const { TEST_LEASE_MS } = process.env;
 await runProcess({
+  envFile: '.env',
   startControlled,
   ...(TEST_LEASE_MS !== undefined && { leaseMs: Number(TEST_LEASE_MS) }),
 });

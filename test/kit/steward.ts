@@ -22,7 +22,7 @@ export const password = 'a password for tests';
 type Variables = Readonly<Record<string, string>>;
 
 const readSource = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const assets = {
+export const assets = {
   stylesheet: readSource('src/console/assets/steward.css'),
   script: readSource('src/console/assets/steward.js'),
   icon: readSource('src/console/assets/steward.svg'),

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { startControl } from './kit.ts';
 
 const token = 'a-token-of-the-tests';
+const form = 'application/x-www-form-urlencoded';
 const open = await startControl();
 const guarded = await startControl({
   TEST_CONTROL_TOKEN: token,
@@ -73,6 +74,13 @@ describe('a request', () => {
     ['POST', '/control/reset', { 'content-type': 'text/plain' }, 415],
     ['PUT', '/control/snapshot', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['POST', '/control/reset', { 'content-type': 'application/json; charset=utf-8' }, 200],
+    ['POST', '/control?do=clear', { 'content-type': 'application/json', origin: open.url }, 415],
+    ['POST', '/control?do=clear', { 'content-type': form }, 403],
+    ['POST', '/control?do=clear', { 'content-type': form, origin: 'http://attacker.example' }, 403],
+    ['POST', '/control?do=clear', { 'content-type': form, 'sec-fetch-site': 'none' }, 403],
+    ['POST', '/control?do=clear', { 'content-type': form, origin: open.url }, 303],
+    ['POST', '/control?do=clear', { 'content-type': form, 'sec-fetch-site': 'same-origin' }, 303],
+    ['POST', '/control?do=nothing', { 'content-type': form, origin: open.url }, 400],
     ['GET', '/control/reset', {}, 405],
     ['POST', '/control/snapshot', { 'content-type': 'application/json' }, 405],
     ['GET', '/control/none', {}, 404],

@@ -1,6 +1,9 @@
 // The clock of the control API: frozen, moved to a time, advanced. Everything that becomes due has been done when
 // the answer arrives.
 import { beforeEach, describe, expect, it } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
+import { ControlClock } from '../../src/testing/clock.ts';
 import { createWebhook, dayMs, password, startControl, startReceiver } from './kit.ts';
 
 const server = await startControl();
@@ -45,19 +48,26 @@ it('five failures over six days deactivate a webhook only within one window', as
 });
 
 describe('a frozen clock', () => {
-  it('stands, also after reset and before the first request', async () => {
+  it('stands until a reset, which returns to the time of day', async () => {
     const { now } = await control.setClock({ frozen: true });
     await get('/admin');
     expect(await control.clock()).toEqual({ now, frozen: true });
+    await control.advanceClock(dayMs);
+    const before = Date.now();
     await control.reset();
-    expect(await control.clock()).toEqual({ now, frozen: false });
-    expect(await control.setClock({ frozen: true })).toEqual({ now, frozen: true });
+    const after = await control.clock();
+    expect(after).toEqual({ now: expect.any(Number) as number, frozen: false });
+    expect(after.now).toBeGreaterThanOrEqual(before);
+    expect(after.now).toBeLessThanOrEqual(Date.now());
   });
 
-  it('runs on when it is released', async () => {
-    const { now } = await control.setClock({ frozen: true });
-    await get('/admin');
-    await control.setClock({ frozen: false });
+  it('is the time of day again when it is released, plus what was advanced', async () => {
+    await control.setClock({ frozen: true });
+    await control.advanceClock(dayMs);
+    const before = Date.now();
+    const { now } = await control.setClock({ frozen: false });
+    expect(now).toBeGreaterThanOrEqual(before + dayMs);
+    expect(now).toBeLessThanOrEqual(Date.now() + dayMs);
     await expect.poll(async () => (await control.clock()).now).toBeGreaterThan(now);
   });
 
@@ -133,4 +143,24 @@ it('a reset ends an advance that waits for a receiver', async () => {
   await expect.poll(() => receiver.arrivals.length).toBe(1);
   await control.reset();
   await refused;
+});
+
+it('wakes tasks of the same moment together, so that a long advance takes few turns of the event loop', async () => {
+  let turns = 0;
+  const yieldToEventLoop = () => {
+    turns += 1;
+    return realRuntime.yieldToEventLoop();
+  };
+  const clock = new ControlClock({ ...realRuntime, yieldToEventLoop }, { advancedMs: 0, frozenAt: 0 });
+  const tasks = createTasks(clock, () => undefined);
+  const ran: string[] = [];
+  for (const name of ['one', 'two', 'three'])
+    tasks.every(name, 600_000, () => {
+      ran.push(name);
+      return Promise.resolve();
+    });
+  await clock.advanceTo(10 * 600_000, new AbortController().signal);
+  expect(ran).toEqual(Array.from({ length: 10 }, () => ['one', 'two', 'three']).flat());
+  expect(turns).toBe(2 * (1 + 10));
+  await tasks.stop();
 });

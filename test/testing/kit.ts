@@ -18,12 +18,12 @@ const salt = Buffer.alloc(16);
 const key = scryptSync(password, salt, 32, { N: 2, r: 8, p: 1 });
 const passwordHash = `scrypt$2$8$1$${salt.toString('base64url')}$${key.toString('base64url')}`;
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
-const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
+const noAssets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
 
 export type Controlled = Awaited<ReturnType<typeof startControl>>;
 
 /** Starts a server that ends after the tests of the file. */
-export async function startControl(env: Record<string, string> = {}) {
+export async function startControl(env: Record<string, string> = {}, assets = noAssets) {
   const config = readConfig({
     PORT: '0',
     TEST_CONTROL: 'true',

@@ -130,6 +130,13 @@ describe('settings of a release', () => {
         'upgradeSettings: userInputs[1] must have a known id, not "x"; known are updateToLatestPatch, licenseUpload, volumesConfig.',
       ],
     ],
+    [
+      'an id outside userInputs',
+      submit([], { upgradeSettings: { licenseUpload: 'good' } as object, licenseFile: license }),
+      [
+        'upgradeSettings: licenseUpload must be an entry of userInputs: {"userInputs":[{"id":"licenseUpload","value":…}]}.',
+      ],
+    ],
     ['a repeated id', submit([good, good]), ['upgradeSettings: userInputs[1] repeats the id licenseUpload.']],
     [
       'wrong types',

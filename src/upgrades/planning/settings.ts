@@ -206,6 +206,10 @@ function readValues(
   const { userInputs } = settingsOf(...path);
   const inputs = userInputs.length === 0 ? [latestPatch] : userInputs;
   const types = new Map(inputs.map(({ id, type }) => [id, type]));
+  for (const id of Object.keys(upgradeSettings ?? {}).filter((name) => types.has(name)))
+    problems.push(
+      inSettings(`${id} must be an entry of userInputs: {"userInputs":[{"id":"${id}","value":…}]}.`, id),
+    );
   let known = `; known are ${[...types.keys()].join(', ')}`;
   for (const [index, { id, value }] of (list as unknown[]).map(toEntry).entries()) {
     const where = `userInputs[${index}]`;

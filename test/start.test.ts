@@ -55,8 +55,9 @@ describe('the start refuses', () => {
   });
 
   it('a database without an administrator if ADMIN_PASSWORD is absent, and no other one', async () => {
-    const { url: STORE_URL, drop } = await createDatabase();
-    onTestFinished(drop);
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const STORE_URL = database.url;
     const withoutPassword = { STORE_URL, ADMIN_PASSWORD: '' };
     expect(await problemsWith(withoutPassword)).toEqual([
       'ADMIN_PASSWORD must be given: the database has no administrator.',

@@ -87,7 +87,7 @@ export const access = {
     .optional()
     .describe(
       'The password of the first administrator. With STORE_URL, required while the database has no administrator, and unused from then on. ' +
-        'Without it, the default is a random password, printed at start.',
+        'Without STORE_URL, the default is a random password, printed at start.',
     ),
   MAX_TOKENS_PER_USER: integerText(1, 10_000)
     .default(100)

@@ -4,8 +4,9 @@
 // attempt it stays pending until the next attempt is due; if the settings at the end of the attempt allow no
 // further one, it ends as `failed`. If the webhook is deactivated, its pending deliveries end as `discarded`; if it
 // is deleted, they are deleted too. If the webhook is inactive when the event is stored, or too many deliveries are
-// pending for an event of the server itself, the delivery is `missed` from the start. A failed delivery counts towards the deactivation of its webhook (failure-window.ts). A ping is
-// attempted once, even if the webhook is inactive, and its failure never counts.
+// pending for an event of the server itself, the delivery is `missed` from the start. A failed delivery counts
+// towards the deactivation of its webhook (failure-window.ts). A ping is attempted once, even if the webhook is
+// inactive, and its failure never counts.
 //
 // A redelivery is a new delivery of the same event. `redeliveryOf` of the new one and `redeliveredAs` of the other
 // one link the two. Failed, discarded and missed deliveries can be recovered by a redelivery, until they have one;

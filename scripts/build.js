@@ -1,6 +1,16 @@
 // Builds the server into dist. With --if-changed, as `npm start` calls it, only if something has changed since the
 // last build.
-import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -29,6 +39,22 @@ export function isBuildCurrent(checkout) {
   return inputs.every((input) => changedAt(join(checkout, input)) < builtAt);
 }
 
+/** The commit of the checkout, with `-dirty` if files have changed. Undefined without git, as in an unpacked archive. */
+export function findCommit(checkout) {
+  const git = (...args) =>
+    execFileSync('git', ['-C', checkout, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  try {
+    // The folder may lie in the checkout of another project.
+    if (realpathSync(git('rev-parse', '--show-toplevel')) !== realpathSync(checkout)) return undefined;
+    return git('describe', '--always', '--dirty', '--abbrev=12', '--exclude=*');
+  } catch {
+    return undefined;
+  }
+}
+
 async function build() {
   const startedAt = new Date();
   const { bundle } = await import('./bundle.js');
@@ -38,6 +64,8 @@ async function build() {
   rmSync(folder, { recursive: true, force: true });
   await bundle(entries, folder);
   writeDeclarations(folder);
+  const commit = findCommit(root);
+  if (commit !== undefined) writeFileSync(join(folder, 'commit'), commit);
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   renameSync(folder, join(root, 'dist'));
   writeFileSync(join(root, mark), '');

@@ -41,7 +41,7 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
       return importManifest({ source, token: await readToken(values['token-file']) });
     }
     case '--version':
-      return `${await readVersion()}\n`;
+      return `${await describeVersion()}\n`;
     case '--help':
       return usage;
     default:
@@ -76,9 +76,12 @@ async function readToken(path: string | undefined): Promise<string | undefined> 
   }
 }
 
-async function readVersion(): Promise<string> {
-  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+/** With the commit, if the build is one of a checkout. */
+async function describeVersion(): Promise<string> {
+  const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
+  const { version } = JSON.parse(await read('../package.json')) as { version: string };
+  const commit = await read('commit').catch(() => '');
+  return commit === '' ? version : `${version} (${commit})`;
 }
 
 run(process.argv.slice(2)).then(

@@ -1,9 +1,10 @@
-// When `npm start` builds: only if something has changed since the last build.
+// When `npm start` builds: only if something has changed since the last build. The commit of a build.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { isBuildCurrent } from '../scripts/build.js';
+import { findCommit, isBuildCurrent } from '../scripts/build.js';
 
 /** A checkout of which everything changed at second 100, built at second 200. */
 function createCheckout(): { root: string; touch: (path: string, seconds: number) => void } {
@@ -41,3 +42,22 @@ it.each(['src/http/server.ts', 'src/http', 'package-lock.json', 'tsconfig.json',
     expect(isBuildCurrent(root)).toBe(false);
   },
 );
+
+it('has the commit of its checkout, marked if files have changed, and none without git', () => {
+  const root = mkdtempSync(join(tmpdir(), 'checkout-'));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  expect(findCommit(root)).toBeUndefined();
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', root, '-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args]);
+  git('init', '--quiet');
+  writeFileSync(join(root, 'file'), 'one');
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'one');
+  const commit = git('rev-parse', '--short=12', 'HEAD').toString().trim();
+  expect(findCommit(root)).toBe(commit);
+  writeFileSync(join(root, 'file'), 'two');
+  expect(findCommit(root)).toBe(`${commit}-dirty`);
+  // A folder of another project.
+  mkdirSync(join(root, 'steward'));
+  expect(findCommit(join(root, 'steward'))).toBeUndefined();
+});

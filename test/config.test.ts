@@ -119,12 +119,6 @@ describe('sign-in at an identity provider', () => {
   });
 });
 
-it('requires ADMIN_PASSWORD with STORE_URL', () => {
-  expect(problemsOf({ STORE_URL: 'postgres://localhost/steward' })).toEqual([
-    'ADMIN_PASSWORD must be given with STORE_URL.',
-  ]);
-});
-
 it('reads SECRET_KEY_PREVIOUS with SECRET_KEY and without', () => {
   const [key, previous] = ['k', 'p'].map((letter) => letter.repeat(32)) as [string, string];
   expect(readConfig({ SECRET_KEY_PREVIOUS: previous })).toMatchObject({ secretKeyPrevious: previous });

@@ -96,7 +96,7 @@ describe('the packed file', () => {
 
   it('has the command steward', async () => {
     const command = join('node_modules/steward', 'bin/steward.js');
-    expect(await run(command, '--version')).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await run(command, '--version')).toMatch(/^\d+\.\d+\.\d+( \([0-9a-f]{12,}(-dirty)?\))?\n$/);
     expect(await run(command, '--help')).toContain('steward import-catalog ADDRESS');
     await expect(run(command, 'import-catalogue')).rejects.toMatchObject({
       code: 1,

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../src/app/start.ts';
 import type { ConfigError } from '../src/config/config.ts';
 import { startControlled } from '../src/testing/start.ts';
+import { createDatabase } from './kit/postgres.ts';
 
 /** Writes a file of this test and returns its path. */
 function writeTemporary(content: unknown): string {
@@ -51,6 +52,18 @@ describe('the start refuses', () => {
     expect(await problemsWith({ CATALOG_FILE: writeTemporary(three), MAX_SERVICES: '2' })).toEqual([
       'CATALOG_FILE is too large: MAX_SERVICES allows 2 services.',
     ]);
+  });
+
+  it('a database without an administrator if ADMIN_PASSWORD is absent, and no other one', async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const STORE_URL = database.url;
+    const withoutPassword = { STORE_URL, ADMIN_PASSWORD: '' };
+    expect(await problemsWith(withoutPassword)).toEqual([
+      'ADMIN_PASSWORD must be given: the database has no administrator.',
+    ]);
+    await start({ STORE_URL });
+    expect(await problemsWith(withoutPassword)).toEqual([]);
   });
 
   it('a file of registry credentials that names credential helpers', async () => {

@@ -241,7 +241,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
         ofAll: listWebhooks(store).filter((webhook) => webhook.service === null).length,
       }),
       notify: (transaction, change, id, at) =>
-        eventPublisher.publishChange(transaction, serviceEvent(change, id), at),
+        eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
       resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
       serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
     }),

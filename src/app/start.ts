@@ -64,7 +64,12 @@ export type StartedServer = {
 export async function startServer(options: StartOptions): Promise<StartedServer> {
   const { config, catalog, receivers } = await readSettings(options);
   const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
-  const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
+  const hashAdminPassword = async () => {
+    // Other processes would not know a random password.
+    if (config.storeUrl !== undefined && config.adminPassword === undefined)
+      throw new ConfigError(['ADMIN_PASSWORD must be given: the database has no administrator.']);
+    return createPasswords().hash(adminPassword, randomBytes(saltBytes));
+  };
   // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually
   // has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;

@@ -40,13 +40,11 @@ import {
   users,
 } from './user.ts';
 
-const trim = (value: string) => value.trim();
-
-const newUsername = text({ to: 64, ...usernames, normalise: trim }).meta({
+const newUsername = text({ to: 64, ...usernames }).meta({
   label: 'User name',
   description: 'The name of the new user.',
 });
-const existingUsername = text({ to: 64, normalise: trim }).meta({
+const existingUsername = text({ to: 64 }).meta({
   label: 'User name',
   description: 'The name of the user.',
 });

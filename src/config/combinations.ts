@@ -26,9 +26,6 @@ const pathVariables = variables.pick({
 export function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
   const paths = pathVariables.safeParse(given);
   const problems = paths.success ? findOverlaps(paths.data) : [];
-  // Only the first process would know a random password.
-  if (given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined)
-    problems.push('ADMIN_PASSWORD must be given with STORE_URL.');
   // Kubernetes sets KUBERNETES_SERVICE_HOST in every container.
   const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
   if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)

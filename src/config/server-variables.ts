@@ -93,7 +93,8 @@ export const access = {
     .refine(isPassword, `must be ${passwordRule}`)
     .optional()
     .describe(
-      'The password of the first administrator. Required with STORE_URL. Default: a random password, printed at start.',
+      'The password of the first administrator. With STORE_URL, required while the database has no administrator, and unused from then on. ' +
+        'Without STORE_URL, the default is a random password, printed at start.',
     ),
   MAX_TOKENS_PER_USER: integerText(1, 10_000)
     .default(100)

@@ -30,7 +30,9 @@ export const upgrades = {
     .describe(
       'How late a scheduled job may start, if no process ran or no maintenance window was open at its time. Then it ends as failed.',
     ),
-  JOB_HISTORY: integerText(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
+  JOB_HISTORY: integerText(1, 100_000)
+    .default(500)
+    .describe('How many jobs before the newest one keep their messages.'),
 };
 
 export const kubernetes = {

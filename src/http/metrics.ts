@@ -85,8 +85,8 @@ export class Metrics {
     'upgrade_steps_done',
     'Steps of the running job that are done. 0 while no job runs.',
   );
-  readonly #stepsTotal = this.#gauge(
-    'upgrade_steps_total',
+  readonly #steps = this.#gauge(
+    'upgrade_steps',
     'Steps in the plan of the running job. 0 while no job runs.',
   );
   readonly #stepAge = this.#gauge(
@@ -160,7 +160,7 @@ export class Metrics {
   #setUpgrades(stats: UpgradeStats): void {
     this.#running.set(stats.running ? 1 : 0);
     this.#stepsDone.set(stats.stepsDone);
-    this.#stepsTotal.set(stats.stepsTotal);
+    this.#steps.set(stats.stepsTotal);
     this.#stepAge.set(stats.stepAgeSeconds);
     this.#lastSuccess.set(stats.lastSuccessSeconds);
     this.#scheduled.set(stats.scheduledSeconds);

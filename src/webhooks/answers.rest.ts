@@ -125,7 +125,8 @@ const deliveryFields = {
   state: z
     .enum(deliveryStates)
     .describe(
-      'discarded: the webhook was deactivated before the delivery ended. missed: the webhook was inactive when the event was published.',
+      'discarded: the webhook was deactivated before the delivery ended. missed: the webhook was inactive when the event was published, ' +
+        'or too many deliveries were pending for an event of the server itself.',
     ),
   createdAt: time,
   endedAt: time.nullable().describe('Null: the delivery is pending.'),

@@ -14,7 +14,7 @@ const stateMeanings: Readonly<Record<DeliveryState, string>> = {
   delivered: 'The receiver accepted the event.',
   failed: 'All attempts failed.',
   discarded: 'The webhook was deactivated before the event was delivered.',
-  missed: 'The webhook was inactive when the event was published.',
+  missed: 'The webhook was inactive when the event was published, or too many deliveries were pending.',
 };
 
 /** A comma list of states. */

@@ -160,7 +160,7 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
     label: 'Only events of the service',
     description: 'The service whose events are sent, as Folder/Name.Type; blank for all events.',
   });
-  const signatureKey = text({ to: 256, control: 'password', normalise: (value) => value.trim() })
+  const signatureKey = text({ to: 256, control: 'password' })
     .refine(isSignatureKey, `must be ${signatureKeyRule}.`)
     .optional()
     .meta({ description: 'The key that signs deliveries; generated if absent.', isAdvanced: true });

@@ -54,6 +54,10 @@ describe('security/users', () => {
       ],
     ],
     [
+      { username: ' bob ', password: 'long enough', role: 'member' },
+      ['username: must be 1 to 64 letters a to z, digits or . _ @ -.'],
+    ],
+    [
       { username: 'x'.repeat(65), password: 'x'.repeat(257), role: 'member' },
       [
         'username: must be 1 to 64 letters a to z, digits or . _ @ -.',

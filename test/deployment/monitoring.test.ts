@@ -1,7 +1,7 @@
 // Checks docs/operate/monitoring.md and deploy/monitoring against a running server: their metrics, log lines and
 // messages exist. The alert rules and the queries of the dashboard are checked with promtool.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -91,11 +91,28 @@ function unknownMetrics(expressions: readonly string[]): string[] {
   return names.filter((name) => !known(name));
 }
 
-const promtool = (...args: string[]) => {
-  const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: folder, encoding: 'utf8' });
+const promtoolWith = (input: string, ...args: string[]) => {
+  const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: folder, encoding: 'utf8', input });
   return { status, output: stdout + stderr };
 };
+const promtool = (...args: string[]) => promtoolWith('', ...args);
 const hasPromtool = promtool('--version').status === 0;
+
+it.skipIf(!hasPromtool)('the scrape configuration of the page is accepted by promtool', () => {
+  const [, configuration = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
+  expect(configuration).toContain('job_name: steward\n');
+  const temporary = mkdtempSync(join(tmpdir(), 'steward-scrape-'));
+  onTestFinished(() => rmSync(temporary, { recursive: true }));
+  cpSync(join(folder, 'alerts.yaml'), join(temporary, 'alerts.yaml'));
+  writeFileSync(join(temporary, 'prometheus.yml'), configuration);
+  expect(promtool('check', 'config', join(temporary, 'prometheus.yml'))).toMatchObject({ status: 0 });
+});
+
+it.skipIf(!hasPromtool)('the names of the metrics follow the conventions, except for those of Node', () => {
+  const ownMetrics = metrics.replaceAll(/^(# \w+ )?steward_(nodejs|process)_.*\n/gm, '');
+  const { output } = promtoolWith(ownMetrics, 'check', 'metrics');
+  expect(output).toBe('');
+});
 
 describe('deploy/monitoring/alerts.yaml', () => {
   it('uses metrics that /metrics has', () => {

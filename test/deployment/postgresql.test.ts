@@ -83,7 +83,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
   });
 
   describe.skipIf(!hasNginx)('two processes behind nginx', () => {
-    const [configure, start, startNginx, use, lose, end] = commandsOf('Two processes behind nginx');
+    const [configure, start, startNginx, use, lose, restart, end] = commandsOf('Two processes behind nginx');
     function ask(path: string, fields?: Record<string, string> | FormData, headers = {}, port = '8080') {
       const address = `http://127.0.0.1:${ports.get(port)}${path}`;
       const body = fields && !(fields instanceof FormData) ? new URLSearchParams(fields) : (fields ?? null);
@@ -155,6 +155,29 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
       expect(await listedServices('8081')).toContain('Currents');
       await type(others.slice(-2).join('\n').replaceAll('8081', '8082').replace('FIRST', 'SECOND'));
       await expectFullService();
+    });
+
+    it('a rolling restart refuses no request', async () => {
+      const restarting = new AbortController();
+      const statuses: number[] = [];
+      const use = async (send: () => Promise<Response>) => {
+        while (!restarting.signal.aborted) {
+          const answer = await send();
+          await answer.arrayBuffer();
+          statuses.push(answer.status);
+        }
+      };
+      // nginx closes idle connections when it reloads, which a client that keeps them must expect.
+      const close = { connection: 'close' };
+      const clients = [
+        use(() => ask('/admin/services?f=json', undefined, close)),
+        use(() => ask('/services?wsdl', undefined, close)),
+        use(() => ask('/admin/services/createFolder', { folderName: `R${randomUUID()}` }, close)),
+      ];
+      await follow(restart).finally(() => restarting.abort());
+      await Promise.all(clients);
+      expect(statuses.length).toBeGreaterThan(20);
+      expect(statuses.filter((status) => status !== 200)).toEqual([]);
     });
 
     it('reads still work without the database, and everything works when it is available again', async () => {

@@ -2,7 +2,7 @@
 // Kubernetes.
 import type { V1Deployment, V1Ingress, V1NetworkPolicy, V1Service } from '@kubernetes/client-node';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,6 +16,7 @@ import { startApiServer } from '../kubernetes/api-server.ts';
 import { checkout, patience, pathOf, run, succeeds, textOf } from './kit.ts';
 
 const hasCompose = succeeds('docker-compose', 'version');
+const hasSystemd = succeeds('systemd-analyze', '--version');
 const hasKubectl = succeeds('kubectl', 'version', '--client');
 
 it('every example is in the README of examples/', () => {
@@ -24,6 +25,27 @@ it('every example is in the README of examples/', () => {
     (name) => !name.startsWith('.') && !readme.includes(name),
   );
   expect(missing).toEqual(['README.md']);
+});
+
+describe('steward@.service', () => {
+  const text = textOf('examples/steward@.service');
+
+  it('starts a file that the package has, with variables from a file, and waits for its end', () => {
+    const [, main = ''] = /^ExecStart=\S+ \S+\/node_modules\/steward\/(\S+)$/m.exec(text) ?? [];
+    expect(existsSync(pathOf(main))).toBe(true);
+    expect(text).toMatch(/^EnvironmentFile=\S+$/m);
+    const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(text) ?? [];
+    expect(Number(seconds)).toBeGreaterThan(12.5);
+  });
+
+  it.skipIf(!hasSystemd)('is accepted by systemd', patience, async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'steward-unit-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    // The path of Node differs between machines.
+    writeFileSync(join(directory, 'steward@.service'), text.replace('/usr/bin/node', process.execPath));
+    const { stderr } = await run('systemd-analyze', ['verify', join(directory, 'steward@8081.service')]);
+    expect(stderr).toBe('');
+  });
 });
 
 describe('compose.yaml', () => {

@@ -159,6 +159,10 @@ describe('bodies without a valid bearer token or session cookie', () => {
       const [refused] = network.flatMap(({ answers }) => answers);
       expect(refused?.body).toContain('Too many request bodies are being read.');
     }
+    // A body that is there at once needs no place.
+    const complete = { 'content-type': urlencoded.contentType, ...from('198.51.100.9') };
+    const form = write({ method: 'POST', url: '/admin/mode', headers: complete, body: 'f=json' });
+    expect((await ask(port, form))?.status).toBe(401);
     // A client that gives up makes room.
     const [gone] = first.filter(({ answers }) => answers.length === 0);
     gone?.socket.destroy();

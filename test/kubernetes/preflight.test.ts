@@ -178,10 +178,10 @@ it('an API server that is too old is the only problem', async () => {
   const { on, plan } = await open();
   on.faults.inject({
     path: /^\/version/,
-    act: { status: 200, body: { major: '1', minor: '18', gitVersion: 'v1.18.9' } },
+    act: { status: 200, body: { major: '1', minor: '20', gitVersion: 'v1.20.2' } },
   });
   expect((await plan(['APPS'])).problems).toEqual([
-    'cluster: the API server is v1.18.9; 1.20 or newer is needed.',
+    'cluster: the API server is v1.20.2; 1.21 or newer is needed.',
   ]);
 });
 

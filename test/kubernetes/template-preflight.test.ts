@@ -74,14 +74,3 @@ it('the permissions are enough to run and to delete Jobs', async () => {
   expect((await end()).state).toBe('success');
   expect(await jobs()).toHaveLength(2);
 });
-
-it('an API server without CronJobs of version 1 is a problem, unless templates are off', async () => {
-  const { start, cluster } = await openUpgrade([]);
-  const body = { major: '1', minor: '20', gitVersion: 'v1.20.2' };
-  cluster.faults.inject({ path: /^\/version/, act: { status: 200, body }, times: Infinity });
-  expect((await start('plan', 'pat')).problems).toEqual([
-    'cluster: the API server is v1.20.2; step templates need 1.21: set STEP_TEMPLATES=off.',
-  ]);
-  const off = await openUpgrade([], { cluster, stepTemplates: false });
-  expect((await off.start('plan', 'pat')).problems).toEqual([]);
-});

@@ -116,8 +116,8 @@ describe('an upgrade over several versions', () => {
     expect(done.status.state).toBe('success');
     for (const once of [2010, 2168, 2165, 2166, 2011, 2012])
       expect([once, countOf(done, once)]).toEqual([once, 1]);
-    for (const perHop of [2270, 2287, 2288, 2271, 2179]) expect(countOf(done, perHop)).toBe(3);
-    expect(countOf(done, 2108)).toBe(2);
+    // The mandatory patch belongs to the hop of its release.
+    for (const perHop of [2270, 2287, 2288, 2271, 2108, 2179]) expect(countOf(done, perHop)).toBe(2);
     const [first] = done.status.messages;
     expect(first?.message).toBe('Upgrade from 10.9.1.1234 to 11.1.0.3923 started.');
     const counted = done.status.messages.flatMap(
@@ -135,7 +135,6 @@ describe('an upgrade over several versions', () => {
     await toElevenOne({ updateToLatestPatch: 'true' });
     const done = await finish();
     expect(done.status.state).toBe('success');
-    // The mandatory patch comes with the first release.
     expect(countOf(done, 2270)).toBe(2);
   });
 
@@ -159,14 +158,14 @@ describe('an upgrade over several versions', () => {
     const done = await end();
     expect(done.status.state).toBe('success');
     // The finished hops are not repeated.
-    expect(countOf(done, 2271)).toBe(3);
+    expect(countOf(done, 2271)).toBe(2);
     expect(codesOf(done).slice(failed.messageCount, failed.messageCount + 3)).toEqual([2902, 2165, 2144]);
     expect(await version()).toBe('11.1.0.3923');
   });
 
   it('accepts only a resume, the same target or the release of the failed hop after a failure', async () => {
     const { fail } = await startWithTemplates('database-engine');
-    fail('database-engine', '11.0.0.2632');
+    fail('database-engine', '11.0.0.2670');
     const { jobId } = (await toElevenOne()).json<Status>();
     expect((await end()).status.state).toBe('failed');
     const refused = await upgrade(patch1);
@@ -185,25 +184,41 @@ describe('an upgrade over several versions', () => {
     expect((await end()).status.state).toBe('success');
   });
 
+  it('to a patch of the next release is one hop; its release is accepted after a failure too', async () => {
+    const { fail } = await startWithTemplates('database-engine');
+    const toPatch = () => upgrade(mandatory, { upgradeSettings: '{}', licenseFile: license });
+    fail('database-engine', '11.0.0.2670');
+    const { jobId } = (await toPatch()).json<Status>();
+    const failed = await end();
+    expect([failed.status.state, countOf(failed, 2270)]).toEqual(['failed', 1]);
+    expect((await toElevenOne()).json<Failure>().error.message).toBe(
+      `The job ${jobId} to 11.0.0.2670 has failed: resume it, or upgrade to ${mandatory} again, or upgrade to ${eleven} again.`,
+    );
+    expect((await upgrade(eleven, { upgradeSettings: '{}', licenseFile: license })).statusCode).toBe(200);
+    expect((await end()).status.state).toBe('success');
+    expect((await toElevenOne()).statusCode).toBe(200);
+    expect((await end()).status.state).toBe('success');
+  });
+
   it('can be cancelled between hops, and finished hops stay', async () => {
     await start();
     const { jobId } = (await toElevenOne()).json<Status>();
     await reach(2271, 1);
     expect((await post(jobId, 'cancel')).statusCode).toBe(409);
     await reach(2270, 2);
-    expect(await version()).toBe('11.0.0.2632');
+    expect(await version()).toBe('11.0.0.2670');
     expect((await post(jobId, 'cancel')).statusCode).toBe(200);
     const cancelled = await finish();
     expect(cancelled.status.state).toBe('cancelled');
     expect(codesOf(cancelled).slice(-2)).toEqual([2903, 2166]);
-    expect(await version()).toBe('11.0.0.2632');
+    expect(await version()).toBe('11.0.0.2670');
     const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
-    expect(current).toMatchObject({ id: eleven });
+    expect(current).toMatchObject({ id: mandatory });
     expect(current.messages).toHaveLength(cancelled.messageCount);
     const page = await server.get(`/admin/system/jobs/${jobId}?f=html&token=${admin}`);
-    // The first hop has moved the three workloads of ADMIN, the others would move them again.
-    expect(page.body).toMatch(/<li class="partial">[^]*?<strong>ADMIN<\/strong> <span>3 of 9<\/span>/);
-    expect((await upgrade(mandatory)).statusCode).toBe(200);
+    // The first hop has moved the three workloads of ADMIN twice, with the release and its patch; the next one would move them again.
+    expect(page.body).toMatch(/<li class="partial">[^]*?<strong>ADMIN<\/strong> <span>6 of 9<\/span>/);
+    expect((await toElevenOne()).statusCode).toBe(200);
     expect((await finish()).status.state).toBe('success');
   });
 
@@ -264,13 +279,12 @@ describe('an upgrade over several versions', () => {
     await toElevenOne();
     expect((await end()).status.state).toBe('success');
     const hops = [
-      ['10.9.1.1234', '11.0.0.2632'],
-      ['11.0.0.2632', '11.0.0.2670'],
+      ['10.9.1.1234', '11.0.0.2670'],
       ['11.0.0.2670', '11.1.0.3923'],
     ];
     const ofHook = (id: string) => runs.filter(({ step }) => step === id).map(({ from, to }) => [from, to]);
     expect(ofHook('before')).toEqual(hops);
     expect(ofHook('after')).toEqual(hops);
-    expect(ofHook('database-validate')).toEqual([hops[0], hops[2]]);
+    expect(ofHook('database-validate')).toEqual(hops);
   });
 });

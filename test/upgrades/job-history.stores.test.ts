@@ -155,13 +155,14 @@ describe('an earlier job', () => {
     expect(formOf(await show(`${jobsPath}/${failed}`), '/resume')).toBeUndefined();
   });
 
-  it('loses its messages when more than JOB_HISTORY jobs have ended after it', async () => {
+  it('loses its messages when it is neither the newest one nor one of JOB_HISTORY before it', async () => {
     await start({ JOB_HISTORY: '2' });
     const installing = await run(upgrade(patch1), 'success');
-    const [newest = '', second = ''] = await cancelJobs(4, patch2);
-    const read = () => get<Status>(`${jobsPath}/${installing}`);
+    const [newest = '', second = '', third = '', fourth = ''] = await cancelJobs(4, patch2);
+    const read = (id = installing) => get<Status>(`${jobsPath}/${id}`);
     // PostgreSQL removes them in the background.
     await expect.poll(async () => (await read()).messageCount).toBe(0);
+    await expect.poll(async () => (await read(fourth)).messageCount).toBe(0);
     expect(await read()).toMatchObject({
       status: { state: 'success', code: 3, messages: [] },
       jobId: installing,
@@ -177,8 +178,8 @@ describe('an earlier job', () => {
     expect(page).toContain('<span class="state good">Succeeded</span>');
     expect(page).toMatch(/The messages of this job were removed[\s\S]*<code>JOB_HISTORY<\/code>/);
     expect(page).not.toContain('class="messages"');
-    for (const id of [newest, second]) {
-      expect((await get<Status>(`${jobsPath}/${id}`)).messageCount).toBeGreaterThan(0);
+    for (const id of [newest, second, third]) {
+      expect((await read(id)).messageCount).toBeGreaterThan(0);
       expect(await show(`${jobsPath}/${id}`)).not.toContain('JOB_HISTORY</code>');
     }
     expect((await get<Page>(jobsPath)).total).toBe(5);

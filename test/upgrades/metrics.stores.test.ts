@@ -15,7 +15,7 @@ async function metricsOf(from: Server): Promise<Record<string, number>> {
 }
 
 const jobs = (operation: string, state: string) => `jobs_total{operation="${operation}",state="${state}"}`;
-const noJob = { running: 0, steps_done: 0, steps_total: 0, step_age_seconds: 0 };
+const noJob = { running: 0, steps_done: 0, steps: 0, step_age_seconds: 0 };
 const seconds = (from: Server) => from.runtime.now() / 1000;
 
 it('all are zero before the first job', async () => {
@@ -40,7 +40,7 @@ it('a running job shows its steps, and how long ago it recorded the last one', a
     await server.postParts(`${upgrades}/plan`, { versionManifest: JSON.stringify({ id: patch1 }) }, admin)
   ).json<{ steps: unknown[] }>();
   await upgrade(patch1);
-  const total = { running: 1, steps_total: steps.length };
+  const total = { running: 1, steps: steps.length };
   expect(await metricsOf(server)).toMatchObject({ ...total, steps_done: 0, step_age_seconds: 0 });
   await server.runtime.advance(3_400);
   expect(await metricsOf(server)).toMatchObject({ ...total, steps_done: 3, step_age_seconds: 0.4 });

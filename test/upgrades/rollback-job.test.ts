@@ -42,7 +42,7 @@ describe('a rollback', () => {
       2905,
     ]);
     expect(done.status.messages.at(-4)?.message).toMatch(
-      /^9 out of 9 deployments rolled back\. Elapsed: \d+ milliseconds \(approximately \d+ minutes\)\.$/,
+      /^9 out of 9 deployments updated\. Elapsed: \d+ milliseconds \(approximately \d+ minutes\)\.$/,
     );
     expect(done.status.messages.at(-2)?.message).toMatch(
       /^Rollback completed in 0 hh, 0 min, \d+ sec, \d+ millisec\.$/,

@@ -53,7 +53,24 @@ describe('a plan', () => {
       'final-check',
     ]);
     expect(steps.map(({ seqNum }) => seqNum)).toEqual(steps.map((_step, index) => index));
-    expect(new Set(steps.map(({ performedBy }) => performedBy))).toEqual(new Set(['simulation']));
+    const byWhom = (performer: string) => [
+      ...new Set(steps.filter(({ performedBy }) => performedBy === performer).map(({ id }) => id)),
+    ];
+    expect(byWhom('steward')).toEqual([
+      'launch',
+      'read-only',
+      'prepare',
+      'diagnostics-begin',
+      'diagnostics-end',
+      'execute',
+      'database-begin',
+      'database-end',
+      'post-upgrade',
+      'final-check',
+    ]);
+    expect(byWhom('steward').length + byWhom('simulation').length).toBe(
+      new Set(steps.map(({ id }) => id)).size,
+    );
     expect(notices).toEqual([]);
     const ofWorkloads = steps.filter(({ workload }) => workload !== undefined);
     expect([...new Set(ofWorkloads.map(({ id }) => id))]).toEqual([

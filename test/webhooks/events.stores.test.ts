@@ -222,25 +222,37 @@ describe('the limit of pending deliveries', () => {
     });
   });
 
-  it('refuses a change of the catalog only at twice WEBHOOK_MAX_PENDING', async () => {
-    await restart({ WEBHOOK_MAX_PENDING: '2' });
-    await hooks.register();
-    const create = (serviceName: string) =>
-      hooks.post('/admin/services/createService', { serviceName, type: 'MapServer' }, hooks.administrator);
-    for (const name of ['A', 'B', 'C', 'D']) expect((await create(name)).statusCode).toBe(200);
-    expect(errorOf(await create('E'))).toMatchObject({
-      status: 503,
-      retryAfter: '5',
-      message: 'Too many deliveries are pending: the catalog cannot change while 4 are pending.',
-    });
-    expect(
-      (await hooks.get('/admin/services/E.MapServer', { authorization: `Bearer ${hooks.token('member')}` }))
-        .statusCode,
-    ).toBe(404);
-    hooks.httpClient.receiver = () => 200;
-    await hooks.runtime.advance(60_000);
-    expect((await create('E')).statusCode).toBe(200);
-  });
+  // The payload of the event is 53 bytes.
+  it.each([
+    ['WEBHOOK_MAX_PENDING', '2'],
+    ['WEBHOOK_MAX_PENDING_BYTES', '106'],
+  ])(
+    'stores events of the server itself as missed at twice %s, and refuses no change',
+    async (name, limit) => {
+      await restart({ [name]: limit });
+      const { id } = await hooks.register();
+      const create = async (serviceName: string) => {
+        const service = { serviceName, type: 'MapServer' };
+        expect(
+          (await hooks.post('/admin/services/createService', service, hooks.administrator)).statusCode,
+        ).toBe(200);
+      };
+      const states = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);
+      for (const serviceName of ['A', 'B', 'C', 'D', 'E', 'F']) await create(serviceName);
+      expect(await states()).toEqual(['missed', 'missed', ...Array<string>(4).fill('pending')]);
+      hooks.httpClient.receiver = () => 200;
+      await hooks.runtime.advance(60_000);
+      await create('G');
+      await hooks.act(`${id}/redeliver`);
+      await hooks.runtime.advance(60_000);
+      expect(await states()).toEqual([
+        ...Array<string>(3).fill('delivered'),
+        'missed',
+        'missed',
+        ...Array<string>(4).fill('delivered'),
+      ]);
+    },
+  );
 });
 
 it(

@@ -71,6 +71,10 @@ describe('create refuses', () => {
       ],
       [{ service: 'Maps/None.MapServer' }, 'service: there is no service Maps/None.MapServer'],
       [{ service: 'Maps' }, 'service: there is no service Maps'],
+      [
+        { signatureKey: ' a key with blanks ' },
+        'that do not begin with whsec_, without a blank at either end.',
+      ],
       [{ signatureKey: 'whsec_short' }, 'signatureKey: must be whsec_ and the base64 of 24 to 64 bytes'],
       [{ active: 'maybe' }, 'active: must be true or false.'],
       [

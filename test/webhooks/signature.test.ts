@@ -146,7 +146,7 @@ describe('isSignatureKey', () => {
 
   it('has its rule in words', () => {
     expect(signatureKeyRule).toBe(
-      'whsec_ and the base64 of 24 to 64 bytes, with its padding; or 8 to 256 printable ASCII characters that do not begin with whsec_',
+      'whsec_ and the base64 of 24 to 64 bytes, with its padding; or 8 to 256 printable ASCII characters that do not begin with whsec_, without a blank at either end',
     );
   });
 });

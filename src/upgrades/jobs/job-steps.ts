@@ -124,12 +124,11 @@ function factsOf(job: Job, step: Step): Partial<Facts> {
 
 /**
  * What 2153 says if the Job of the step has no result of its own. Only a simulation knows its databases. In a
- * cluster, `*` stands for all of them if the step is skipped; a Job without a result says nothing about any.
+ * cluster, `*` stands for all of them.
  */
 function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
   const status = isSkipped ? 'skipped' : 'success';
-  const names = databases ?? (isSkipped ? ['*'] : []);
-  return JSON.stringify(Object.fromEntries(names.map((name) => [name, { status }])));
+  return JSON.stringify(Object.fromEntries((databases ?? ['*']).map((name) => [name, { status }])));
 }
 
 /** With the time that the current step has taken. */

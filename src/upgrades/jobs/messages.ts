@@ -24,8 +24,8 @@ export type Facts = {
   readonly startAt: string;
 };
 
-const progress = ({ operation, done, total, elapsedMs }: Facts) =>
-  `${done} out of ${total} deployments ${operation === 'rollback' ? 'rolled back' : 'updated'}. ` +
+const progress = ({ done, total, elapsedMs }: Facts) =>
+  `${done} out of ${total} deployments updated. ` +
   `Elapsed: ${elapsedMs} milliseconds (approximately ${Math.round(elapsedMs / 60_000)} minutes).`;
 
 function duration(ms: number): string {

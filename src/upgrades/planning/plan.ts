@@ -118,10 +118,11 @@ function createPlan(drafts: readonly Draft[], workloads: number, performers: Per
 const simulatedDatabases = ['catalog', 'hosting', 'portal'];
 
 function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
-  if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';
+  const isTemplateStep = isTemplateStepId(id);
+  if (isTemplateStep && !templates.has(id)) return 'nobody';
+  if (!isTemplateStep && !workloadSteps.some((known) => known === id)) return 'steward';
   if (isSimulated) return 'simulation';
-  if (isTemplateStepId(id)) return 'job';
-  return workloadSteps.some((known) => known === id) ? 'rollout' : 'steward';
+  return isTemplateStep ? 'job' : 'rollout';
 }
 
 type Stages = { readonly begin: readonly Draft[]; readonly verify: readonly Draft[] };

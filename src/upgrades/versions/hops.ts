@@ -1,5 +1,5 @@
-// Upgrades over several versions: the path to a version, and its hops. A hop is what one upgrade could do alone: a
-// release, with its patches if the settings ask for them, or patches of the installed release.
+// Upgrades over several versions: the path to a version, and its hops. A hop is a release with the patches that the job
+// installs on it, or the patches of the installed release that come first.
 import type { Reader } from '../../store/state.ts';
 import {
   type Deployment,
@@ -21,7 +21,7 @@ export const maxHops = 100;
 
 export type Hop = {
   readonly target: Version;
-  /** The target, and the patches that come along. */
+  /** The release and its patches, or patches. */
   readonly versions: readonly Version[];
   readonly from: string;
   readonly to: string;
@@ -109,8 +109,11 @@ export function planHops(
     if (installedVersions(before).some(({ id }) => id === target.id)) continue;
     const versions = versionsToInstall(target, manifest, before, toLatest);
     const after = afterInstalling(before, versions);
-    const [from, to] = [before, after].map((state) => formatVersion(newestInstalled(state)));
-    hops.push({ target, versions, from: from ?? '', to: to ?? '', after });
+    const to = formatVersion(newestInstalled(after));
+    const last = hops.at(-1);
+    if (target.type === 'patch' && last)
+      hops.splice(-1, 1, { ...last, versions: [...last.versions, ...versions], to, after });
+    else hops.push({ target, versions, from: formatVersion(newestInstalled(before)), to, after });
     before = after;
   }
   return hops;

@@ -81,7 +81,7 @@ function sentenceOf({ state, attempts }: Delivery): string {
     case 'discarded':
       return 'The webhook was deactivated before the event was delivered.';
     case 'missed':
-      return 'The webhook was inactive when the event was published.';
+      return 'The webhook was inactive when the event was published, or too many deliveries were pending.';
   }
 }
 

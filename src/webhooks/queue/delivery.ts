@@ -3,9 +3,10 @@
 // It is `pending` from the moment its event is stored. A successful attempt ends it as `delivered`. After a failed
 // attempt it stays pending until the next attempt is due; if the settings at the end of the attempt allow no
 // further one, it ends as `failed`. If the webhook is deactivated, its pending deliveries end as `discarded`; if it
-// is deleted, they are deleted too. If the webhook is inactive when the event is stored, the delivery is `missed`
-// from the start. A failed delivery counts towards the deactivation of its webhook (failure-window.ts). A ping is
-// attempted once, even if the webhook is inactive, and its failure never counts.
+// is deleted, they are deleted too. If the webhook is inactive when the event is stored, or too many deliveries are
+// pending for an event of the server itself, the delivery is `missed` from the start. A failed delivery counts
+// towards the deactivation of its webhook (failure-window.ts). A ping is attempted once, even if the webhook is
+// inactive, and its failure never counts.
 //
 // A redelivery is a new delivery of the same event. `redeliveryOf` of the new one and `redeliveredAs` of the other
 // one link the two. Failed, discarded and missed deliveries can be recovered by a redelivery, until they have one;
@@ -68,7 +69,7 @@ export function newDelivery(given: NewDelivery, at: number): Delivery {
   return create(given, 'pending', at, null);
 }
 
-/** The webhook is inactive, so nothing is sent. */
+/** Nothing is sent until the delivery is redelivered. */
 function missedDelivery(given: NewDelivery, at: number): Delivery {
   return create(given, 'missed', at, null);
 }
@@ -99,21 +100,26 @@ function create(
   };
 }
 
-/**
- * The new deliveries of an event: one for each webhook that subscribes to it, pending or missed. `about` is the
- * webhook that the event is about, which does not get it.
- */
+type DeliveriesOptions = {
+  /** The webhook that the event is about, which does not get it. */
+  readonly about?: string | undefined;
+  /** Whether active webhooks miss the event too. */
+  readonly isMissed?: boolean;
+};
+
+/** The new deliveries of an event: one for each webhook that subscribes to it, pending or missed. */
 export function deliveriesOf(
   reader: Reader,
   event: WebhookEvent,
   newId: () => string,
-  about?: string,
+  { about, isMissed = false }: DeliveriesOptions = {},
 ): Delivery[] {
   const made: Delivery[] = [];
   for (const webhook of reader.all(webhooks)) {
     if (!subscribesTo(webhook, event) || webhook.id === about) continue;
     const given = { id: newId(), webhookId: webhook.id, event, isPing: false };
-    made.push(webhook.active ? newDelivery(given, event.timestamp) : missedDelivery(given, event.timestamp));
+    const create = webhook.active && !isMissed ? newDelivery : missedDelivery;
+    made.push(create(given, event.timestamp));
   }
   return made;
 }

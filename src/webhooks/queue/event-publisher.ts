@@ -9,7 +9,7 @@ import { type EventDraft, bytesOfPayload, eventOf } from '../event.ts';
 import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
 import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 
-/** A change of the catalog is refused only at this multiple of `maxPending`. */
+/** At this multiple of a limit, the events of the server itself are stored as missed. */
 const reserve = 2;
 
 type EventPublisherOptions = {
@@ -38,25 +38,21 @@ export class EventPublisher {
     tasks.every('sweep of remembered event ids', forgetEveryMs, forget);
   }
 
-  /** For events of jobs and webhooks. It has no limit, because a refusal would undo what has happened already. */
+  /**
+   * For events of the server itself. It refuses nothing: receivers must not prevent the change that causes the event.
+   * Missed deliveries have a limit of their own, so many changes do not fill the memory.
+   */
   publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
-    this.#enqueue(transaction, draft, at);
-  }
-
-  /** For changes that a caller asks for. Without a limit, a caller could fill the memory with changes. */
-  publishChange(transaction: Transaction, draft: EventDraft, at: number): void {
-    const added = this.#enqueue(transaction, draft, at);
-    const most = reserve * this.#options.limits.pending;
-    if (added > 0 && this.#options.store.deliveries.pending().count >= most)
-      throw tooManyPending(`the catalog cannot change while ${most} are pending`);
-  }
-
-  /** Returns how many pending deliveries it adds. */
-  #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
     const { newId } = this.#options.runtime;
-    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, draft.about);
+    const options = { about: draft.about, isMissed: this.#isReserveUsed() };
+    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, options);
     if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
-    return countPending(deliveries);
+  }
+
+  #isReserveUsed(): boolean {
+    const { store, limits } = this.#options;
+    const { count, bytes } = store.deliveries.pending();
+    return count >= reserve * limits.pending || bytes >= reserve * limits.pendingBytes;
   }
 
   async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
@@ -86,7 +82,10 @@ export class EventPublisher {
   #refusalOf(addedBytes: number): ServiceError | undefined {
     const { pending, pendingBytes } = this.#options.limits;
     const { count, bytes } = this.#options.store.deliveries.pending();
-    if (count >= pending) return tooManyPending(`WEBHOOK_MAX_PENDING allows ${pending}`);
+    if (count >= pending) {
+      const message = `Too many deliveries are pending: WEBHOOK_MAX_PENDING allows ${pending}.`;
+      return new ServiceError('unavailable', message, { retryAfterSeconds });
+    }
     if (addedBytes > pendingBytes) {
       const message = `is too large for all subscribed webhooks together: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
       return tooLarge({ field: 'payload', message });
@@ -106,7 +105,3 @@ export class EventPublisher {
 }
 
 const retryAfterSeconds = 5;
-
-function tooManyPending(limit: string): ServiceError {
-  return new ServiceError('unavailable', `Too many deliveries are pending: ${limit}.`, { retryAfterSeconds });
-}

@@ -10,7 +10,7 @@ const plainKey = /^[!-~][ -~]{6,254}[!-~]$/;
 
 export const signatureKeyRule =
   `${prefix} and the base64 of ${signatureKeyBytes.min} to ${signatureKeyBytes.max} bytes, with its padding; or 8 to 256 printable ` +
-  `ASCII characters that do not begin with ${prefix}`;
+  `ASCII characters that do not begin with ${prefix}, without a blank at either end`;
 
 export function isSignatureKey(text: string): boolean {
   if (!text.startsWith(prefix)) return plainKey.test(text);

@@ -154,7 +154,6 @@ const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2011: [{}, { operation: 'rollback' }],
   2038: [{}, { isPatched: false }],
   2153: [{}, { databases: '{"*":{"status":"skipped"}}' }],
-  2173: [{}, { operation: 'rollback' }],
   2902: [
     { cause: 'by <user>' },
     { cause: 'by <user> to put its workloads back' },

@@ -15,13 +15,7 @@ import {
   templatePermissions,
 } from './permissions.ts';
 import type { ClusterQuota } from './quota.ts';
-import {
-  type FoundTemplates,
-  noTemplates,
-  oldestMinorForTemplates,
-  selectTemplates,
-  stepLabel,
-} from './step-templates.ts';
+import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-templates.ts';
 import type { ClusterWorkload } from './workload.ts';
 
 /** Short, because a caller waits for the response. */
@@ -33,7 +27,8 @@ const retryMs = 3_000;
  */
 const maxSlowMs = 60_000;
 
-const oldestMinorVersion = 20;
+/** The first version with CronJobs and PodDisruptionBudgets of version 1. */
+const oldestMinorVersion = 21;
 
 export type NamespaceOptions = {
   readonly runtime: Pick<Runtime, 'now'>;
@@ -70,29 +65,20 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
   } as const;
   try {
     const version = await cluster.readVersion();
-    const minor = parseMinorVersion(version);
-    if (minor < oldestMinorVersion)
+    if (parseMinorVersion(version) < oldestMinorVersion)
       return {
         ...unreadable,
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
-    const hasTemplates = stepTemplates && minor >= oldestMinorForTemplates;
-    const needed = [...neededPermissions, ...(hasTemplates ? templatePermissions : [])];
+    const needed = [...neededPermissions, ...(stepTemplates ? templatePermissions : [])];
     const allDenied = await findDenied(cluster, [...needed, ...allOptional]);
     const denied = needed.filter((one) => allDenied.includes(one));
-    const problems = [
-      ...formatDenied(denied, needed, namespace),
-      ...(stepTemplates && !hasTemplates
-        ? [
-            `the API server is ${version}; step templates need 1.${oldestMinorForTemplates}: set STEP_TEMPLATES=off.`,
-          ]
-        : []),
-    ];
+    const problems = formatDenied(denied, needed, namespace);
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
     const deniedOptional = allOptional.filter((one) => allDenied.includes(one));
     const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
-    const mayListTemplates = hasTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
+    const mayListTemplates = stepTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
     const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
       cluster.listWorkloads(),
       mayReadQuotas ? cluster.listQuotas() : [],

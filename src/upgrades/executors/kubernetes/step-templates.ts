@@ -7,9 +7,6 @@ import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../../pl
 
 export const stepLabel = 'steward/step';
 
-/** Kubernetes 1.20 has CronJobs as a beta only. */
-export const oldestMinorForTemplates = 21;
-
 /** Plain JSON: the types of the library would drop fields that are newer than the library. */
 export type CronJobObject = {
   readonly metadata?: { readonly name?: string; readonly labels?: Readonly<Record<string, string>> };

@@ -1,5 +1,6 @@
 // Tests against Steward with Jest: one server for the file, and a reset before each test. Jest loads ES modules only
 // with a flag of Node: NODE_OPTIONS=--experimental-vm-modules npx jest
+// Jest 29 finds this file with the option --testMatch '**/*.test.mjs'.
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { startSteward } from 'steward';
 

@@ -196,17 +196,19 @@ export function signInPage(layout: Layout, view: SignInView): Page {
   const { lead, error, provider, hasForm, formHref } = view;
   return renderPage(
     layout,
-    html`${lead !== undefined && html`<p class="lead">${lead}</p>`}
+    html`<div class="sign-in">
+      ${lead !== undefined && html`<p class="lead">${lead}</p>`}
       ${error && renderProblems(error, { takesFocus: false })}
       ${provider && html`<p><a class="button" href="${provider.href}">${provider.name}</a></p>`}
-      ${provider && hasForm && html`<p class="hint">Or sign in with a password:</p>`} ${hasForm && passwordForm(view)}
-      ${formHref !== undefined && html`<p class="hint"><a href="${formHref}">First administrator</a></p>`}
-      <p class="hint">Steward ${layout.version}</p>`,
+      ${provider && hasForm && html`<p class="or hint">or with a password</p>`} ${hasForm && passwordForm(view)}
+      ${formHref !== undefined && html`<p><a href="${formHref}">First administrator</a></p>`}
+      <p class="hint">Steward ${layout.version}</p>
+    </div>`,
   );
 }
 
-function passwordForm({ action, entered: { username = '', next = '' } }: SignInView): Html {
-  return html`<form method="post" action="${action}" class="sign-in">
+function passwordForm({ action, provider, entered: { username = '', next = '' } }: SignInView): Html {
+  return html`<form method="post" action="${action}">
     ${hiddenFields({ f: 'html', next })}
     <div class="field">
       <label for="username">User name</label>
@@ -216,13 +218,14 @@ function passwordForm({ action, entered: { username = '', next = '' } }: SignInV
       <label for="password">Password</label>
       <input id="password" name="password" type="password" autocomplete="current-password" required ${username !== '' && 'autofocus'} />
     </div>
-    <p><button>Sign in</button></p>
+    <p><button class="button${provider && html` second`}">Sign in</button></p>
   </form>`;
 }
 
 /** A page that goes on to the address by itself. */
 export function leadOnPage(layout: Layout, href: string): Page {
-  return renderPage({ ...layout, leadsTo: href }, html`<p><a class="button" href="${href}">Continue</a></p>`);
+  const link = html`<div class="sign-in"><a class="button" href="${href}">Continue</a></div>`;
+  return renderPage({ ...layout, leadsTo: href }, link);
 }
 
 /** `links` lead on from the page. */

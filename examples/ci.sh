@@ -29,7 +29,7 @@ wait_until() {
   done
 }
 
-# start_steward NAME [VARIABLE=value …] sets URL, TOKEN and PID. A restart is the way to reset the state: it takes under a second.
+# start_steward NAME [VARIABLE=value …] sets URL, STEWARD_KEY and PID. A restart is the way to reset the state: it takes under a second.
 start_steward() {
   name=$1
   shift
@@ -44,8 +44,11 @@ start_steward() {
   wait_until is_started
   URL=$(sed -n 's/^Steward listens on //p' "$WORK/$name.err")
   wait_until curl -sf -o "$WORK/ready" "$URL/ready"
-  TOKEN=$(curl -s "$URL/tokens/generateToken" -d username=admin --data-urlencode password="$PASSWORD" |
+  # A key of a server that others use comes from the secrets of the pipeline. This server is new, so it creates one.
+  token=$(curl -s "$URL/tokens/generateToken" -d username=admin --data-urlencode password="$PASSWORD" |
     sed 's/.*"token":"\([^"]*\)".*/\1/')
+  STEWARD_KEY=$(curl -s "$URL/admin/security/self/keys/create" -d token="$token" -d name=ci |
+    sed 's/.*"key":"\([^"]*\)".*/\1/')
 }
 
 # The server prints its address on standard error.
@@ -58,7 +61,7 @@ is_started() {
 post() {
   path=$1
   shift
-  curl -s -H "Authorization: Bearer $TOKEN" "$URL/admin/$path" "$@"
+  curl -s -H "Authorization: Bearer $STEWARD_KEY" "$URL/admin/$path" "$@"
 }
 
 # Prints the state of the newest job when it has ended. Steward answers as soon as there is news, or after 30 seconds.

@@ -74,7 +74,7 @@ describe('the start', () => {
     expect(response.headers['cache-control']).toBe('no-store');
     const { origin, searchParams } = new URL(locationOf(response));
     expect(origin).toBe(provider.issuer);
-    const random = expect.stringMatching(/^[\w-]{43}$/);
+    const random = expect.stringMatching(/^[\w-]{43}$/) as string;
     expect(Object.fromEntries(searchParams)).toEqual({
       client_id: 'steward',
       redirect_uri: 'http://localhost:8080/tokens/oidc/callback',

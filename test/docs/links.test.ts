@@ -28,6 +28,10 @@ describe.each(readDocuments().map((document) => [document.path, document] as con
       expect(brokenLinks(document)).toEqual([]);
     });
 
+    it('has no marks of an unfinished merge', () => {
+      expect(document.text).not.toMatch(/^(<{7}|={7}|>{7})(?: |$)/m);
+    });
+
     it('cites existing files only', () => {
       expect(missingFiles(document)).toEqual([]);
     });

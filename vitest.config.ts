@@ -6,7 +6,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
 /** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
-const long = ['test/crash/deliveries.test.ts', 'test/testing/rounds.test.ts'];
+const long = [
+  'test/crash/{deliveries,upgrade}.test.ts',
+  'test/hard/stalled-readers.test.ts',
+  'test/testing/rounds.test.ts',
+];
 
 /**
  * Tests of documents (generated pages, pictures, examples, and pages whose commands they run), of the package and of accessibility. Only

@@ -48,7 +48,7 @@ it('every workload is updated exactly once', async () => {
     { method: 'POST', nth: 1, isForwarded: true },
     { method: 'PATCH', nth: 1, isForwarded: false },
     { method: 'PATCH', nth: 1, isForwarded: true },
-    ...[1, 2, 3].map(() => ({ method: 'GET', nth: 2 + Math.floor(random() * 4), isForwarded: true })),
+    { method: 'GET', nth: 2 + Math.floor(random() * 4), isForwarded: true },
     { method: 'PATCH', nth: 1, isForwarded: true },
   ];
 

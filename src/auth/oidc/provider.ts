@@ -14,7 +14,7 @@ const timeoutSeconds = 10;
 /** Endpoints change rarely. The library reads new signing keys when it needs them. */
 const discoverEveryMs = 3_600_000;
 
-export type ProviderSettings = {
+type ProviderSettings = {
   readonly issuer: string;
   readonly clientId: string;
   /** Undefined: a public client. */

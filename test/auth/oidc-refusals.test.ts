@@ -204,39 +204,12 @@ describe('an id token', () => {
 describe('a user of the provider', () => {
   it.each<[string, Record<string, unknown>, string]>([
     ['no role', { preferred_username: 'ann', groups: ['unknown'] }, 'You have no role here.'],
-    ['no name', { groups: ['operations'] }, 'It must give the claim preferred_username or email.'],
-    [
-      'a name that is no text',
-      { ...ann, preferred_username: ['ann'] },
-      'preferred_username must be 1 to 64 letters',
-    ],
-    ['an empty name', { ...ann, preferred_username: '' }, 'preferred_username must be 1 to 64 letters'],
     [
       'a name with markup',
       { ...ann, preferred_username: '<img src=x onerror=alert(1)>' },
       'not “&lt;img src=x onerror=alert(1)&gt;”.',
     ],
-    [
-      'a name with control characters',
-      { ...ann, preferred_username: 'ann\r\nSet-Cookie: x=y' },
-      'preferred_username must be 1 to 64 letters',
-    ],
-    [
-      'a name that looks like another',
-      { ...ann, preferred_username: 'аdministrator' },
-      'preferred_username must be 1 to 64 letters',
-    ],
     ['a very long name', { ...ann, preferred_username: 'x'.repeat(100_000) }, `not “${'x'.repeat(63)}`],
-    [
-      'an address that is not verified, in words',
-      { email: 'ann@example.com', email_verified: 'false', groups: ['operations'] },
-      'The identity provider has not verified your email address.',
-    ],
-    [
-      'an address that nobody has verified',
-      { email: 'ann@example.com', email_verified: false, groups: ['operations'] },
-      'The identity provider has not verified your email address.',
-    ],
   ])('with %s is refused', async (_, claims, message) => {
     provider.users.set('1', claims);
     expectRefused(await signIn(server, provider), 403, message);

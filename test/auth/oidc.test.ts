@@ -199,32 +199,10 @@ describe('a user of the provider', () => {
     expect(page.body).toMatch(/ann<\/strong>\s*<span class="chip">identity provider<\/span>/);
   });
 
-  it.each<[string, Record<string, unknown>, Record<string, string>, string]>([
-    [
-      'the highest of several groups',
-      { groups: ['editors', 'unknown', 'operations', 'editors'] },
-      {},
-      'administrator',
-    ],
-    ['a group as a text', { groups: 'editors' }, {}, 'publisher'],
-    ['the default without a group', { groups: [] }, { OIDC_DEFAULT_ROLE: 'member' }, 'member'],
-    ['the default without the claim', {}, { OIDC_DEFAULT_ROLE: 'member' }, 'member'],
-    [
-      'the default with hostile groups',
-      { groups: [{ toString: 'operations' }, null, 7, '__proto__'] },
-      { OIDC_DEFAULT_ROLE: 'member' },
-      'member',
-    ],
-    [
-      'a group inside an object',
-      { realm_access: { roles: ['editors'] } },
-      { OIDC_ROLES_CLAIM: 'realm_access.roles' },
-      'publisher',
-    ],
-  ])('gets the role of %s', async (_, claims, env, role) => {
-    const other = await startWith(provider, { env });
-    provider.users.set('1', { preferred_username: 'ann', ...claims });
-    expect(await selfOf(other, await signIn(other, provider))).toMatchObject({ role });
+  it('gets the role of a group inside an object', async () => {
+    const other = await startWith(provider, { env: { OIDC_ROLES_CLAIM: 'realm_access.roles' } });
+    provider.users.set('1', { preferred_username: 'ann', realm_access: { roles: ['editors'] } });
+    expect(await selfOf(other, await signIn(other, provider))).toMatchObject({ role: 'publisher' });
     await other.close();
   });
 

@@ -64,6 +64,7 @@ type Paths = { readonly adminPath: string; readonly tokensPath: string; readonly
  * second slash, and to every address beneath `ADMIN_PATH` and `REST_PATH`. The server info answers all of them.
  */
 export function withoutInfoProbe(url: string, { adminPath, tokensPath, restPath }: Paths): string {
+  if (!url.includes('/info')) return url;
   const [path = ''] = url.split('?', 1);
   const isBeneath = (prefix: string) => path.startsWith(`${prefix}/`);
   const isProbe =

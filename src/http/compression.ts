@@ -55,8 +55,9 @@ export class SharedAnswers {
   }
 }
 
-/** The parts of a large answer are not copied for each client. */
+/** A large answer is not copied for each client. A stream of several parts costs more than one buffer. */
 function sendPlain(reply: FastifyReply, parts: readonly Buffer[], bytes: number): FastifyReply {
+  if (parts.length === 1) return reply.send(parts[0]);
   if (bytes <= largeAnswers.minBytes) return reply.send(Buffer.concat(parts));
   for (const part of parts) reply.server.answersInMemory.hold(reply, part);
   return reply.header('content-length', bytes).send(Readable.from(parts));

@@ -43,8 +43,7 @@ type OidcOptions = {
   readonly frame: Frame;
 };
 
-// oxlint-disable-next-line typescript/require-await -- the signature of a Fastify plugin
-export async function oidcRoutes(scope: FastifyInstance, options: OidcOptions): Promise<void> {
+export function oidcRoutes(scope: FastifyInstance, options: OidcOptions, done: () => void): void {
   const { provider, urls, frame } = options;
   const place = () => ({ path: urls.tokensPath('oidc'), isHttps: urls.isHttps });
   const noStore = { 'cache-control': 'no-store' };
@@ -93,6 +92,7 @@ export async function oidcRoutes(scope: FastifyInstance, options: OidcOptions): 
     );
     return sendHtml(reply, status, page, { ...headers, 'referrer-policy': 'same-origin' });
   });
+  done();
 }
 
 function callbackUrl(urls: PublicUrls): string {

@@ -235,7 +235,7 @@ export class TokenService {
     }
   }
 
-  /** `own` names the user who changes the own password. */
+  /** `own`: users change their own passwords. */
   async hashPassword(
     password: string,
     own?: PasswordAttempt,

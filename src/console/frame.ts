@@ -43,7 +43,7 @@ type FrameOptions = {
   /** Some resources and operations are closed then. */
   readonly isJobRunning: () => boolean;
   readonly now: () => number;
-  /** The text of the button that leads to the identity provider. Undefined: there is none. */
+  /** The text of the button that leads to the identity provider. Undefined: no provider is configured. */
   readonly providerLabel: string | undefined;
   /** Whether the sign-in page has a form for passwords. */
   readonly localSignIn: boolean;

@@ -1,6 +1,32 @@
 // Shared by the tests of sign-in at the identity provider: a provider, servers, and browsers that sign in.
-import { type IdentityProvider, ProviderVisitor, client } from '../kit/identity-provider.ts';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type IdentityProvider, ProviderVisitor, client, startProvider } from '../kit/identity-provider.ts';
+import { noteSecret } from '../kit/leaks.ts';
 import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
+
+/** The claims of the user with the subject 1. */
+export const ann = { preferred_username: 'ann', groups: ['operations'] };
+
+/** The provider of the file, and the server of the present test. */
+export let provider: IdentityProvider;
+export let server: Server;
+
+export function useProvider(): void {
+  beforeAll(async () => {
+    provider = await startProvider();
+  });
+  afterAll(() => provider.stop());
+  beforeEach(async () => {
+    provider.subject = '1';
+    provider.users.set('1', ann);
+    provider.changeTokens = (answer) => {
+      noteSecret(answer.access_token, answer.id_token);
+      return answer;
+    };
+    server = await startWith(provider);
+  });
+  afterEach(() => server.close());
+}
 
 export const startPath = '/tokens/oidc/start';
 export const roles = { operations: 'administrator', editors: 'publisher' };
@@ -19,7 +45,7 @@ export const startWith = (
   { env, ...options }: ServerOptions = {},
 ): Promise<Server> => startServer({ ...options, env: { ...oidcEnv(provider), ...env } });
 
-const html = { accept: 'text/html' };
+export const html = { accept: 'text/html' };
 
 /** The values of the cookies that the response sets. */
 export function cookiesOf(response: Response): Map<string, string> {

@@ -3,43 +3,26 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
-import {
-  type IdentityProvider,
-  foreignKeys,
-  readToken,
-  signToken,
-  startProvider,
-} from '../kit/identity-provider.ts';
-import { type Server } from '../kit/server.ts';
+import { foreignKeys, readToken, signToken, startProvider } from '../kit/identity-provider.ts';
 import {
   type Response,
+  ann,
   callBack,
   cookiesOf,
+  html,
   locationOf,
+  provider,
+  server,
   signIn,
   startPath,
   startSignIn,
   startWith,
+  useProvider,
 } from './oidc-kit.ts';
 
-const html = { accept: 'text/html' };
-const ann = { preferred_username: 'ann', groups: ['operations'] };
-
-let provider: IdentityProvider;
-let server: Server;
-beforeAll(async () => {
-  provider = await startProvider();
-});
-afterAll(() => provider.stop());
-beforeEach(async () => {
-  provider.subject = '1';
-  provider.users.set('1', ann).set('2', ann);
-  provider.changeTokens = (answer) => answer;
-  server = await startWith(provider);
-});
-afterEach(() => server.close());
+useProvider();
 
 /** A page with the status and the message, and no session. */
 function expectRefused(response: Response, status: number, message: string): void {
@@ -225,6 +208,7 @@ describe('a user of the provider', () => {
 
   it('who takes the name of another user of the provider is refused', async () => {
     await signIn(server, provider);
+    provider.users.set('2', ann);
     provider.subject = '2';
     expectRefused(
       await signIn(server, provider),

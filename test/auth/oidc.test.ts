@@ -1,42 +1,28 @@
 // Sign-in at an identity provider: the way of a browser there and back, users, roles, local sign-in and sign-out.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
-import { type IdentityProvider, readToken, signToken, startProvider } from '../kit/identity-provider.ts';
-import { noteSecret } from '../kit/leaks.ts';
+import { readToken, signToken, startProvider } from '../kit/identity-provider.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import {
   type Self,
+  ann,
   callBack,
   cookiesOf,
+  html,
   locationOf,
+  provider,
   selfOf,
+  server,
   sessionOf,
   signIn,
   startPath,
   startSignIn,
   startWith,
+  useProvider,
 } from './oidc-kit.ts';
 import { signInPath } from './tokens-kit.ts';
 
-const html = { accept: 'text/html' };
-const ann = { preferred_username: 'ann', groups: ['operations'] };
-
-let provider: IdentityProvider;
-let server: Server;
-beforeAll(async () => {
-  provider = await startProvider();
-});
-afterAll(() => provider.stop());
-beforeEach(async () => {
-  provider.subject = '1';
-  provider.users.set('1', ann);
-  provider.changeTokens = (answer) => {
-    noteSecret(answer.access_token, answer.id_token);
-    return answer;
-  };
-  server = await startWith(provider);
-});
-afterEach(() => server.close());
+useProvider();
 
 const asAdministrator = () => ({ authorization: `Bearer ${server.token('administrator')}` });
 const changeUser = (operation: string, fields: Record<string, string>) =>

@@ -63,22 +63,24 @@ export class IdentityProvider {
   async authenticate(callback: URL, attempt: Attempt): Promise<ProvidedUser> {
     const { claims: rules } = this.#options;
     const { library, configuration } = await this.#connect();
-    const claims = await this.#call(async () => {
-      const tokens = await library.authorizationCodeGrant(configuration, callback, {
+    const tokens = await this.#call(() =>
+      library.authorizationCodeGrant(configuration, callback, {
         expectedState: derive(attempt, 'state'),
         expectedNonce: derive(attempt, 'nonce'),
         pkceCodeVerifier: derive(attempt, 'verifier'),
         idTokenExpected: true,
-      });
-      const idToken = tokens.claims();
-      if (!idToken || !isSubject(idToken.sub)) throw new BadSubject();
-      const hasUserInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
-      if (isComplete(idToken, rules) || !hasUserInfo) return idToken;
-      // Many providers keep id tokens small.
-      const more = await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub);
-      return { ...more, ...idToken };
-    });
-    return { ...accountOf(claims, rules), subject: { issuer: claims.iss, id: claims.sub } };
+      }),
+    );
+    const idToken = tokens.claims();
+    if (!idToken || !isSubject(idToken.sub)) throw failureOf('wrong-credentials');
+    const { iss: issuer, sub: id } = idToken;
+    // Many providers keep id tokens small.
+    const needsUserInfo =
+      !isComplete(idToken, rules) && configuration.serverMetadata().userinfo_endpoint !== undefined;
+    const more = needsUserInfo
+      ? await this.#call(() => library.fetchUserInfo(configuration, tokens.access_token, id))
+      : {};
+    return { ...accountOf({ ...more, ...idToken }, rules), subject: { issuer, id } };
   }
 
   /** Where the browser signs out. Undefined if the provider has no such page. */
@@ -86,7 +88,7 @@ export class IdentityProvider {
     const { library, configuration } = await this.#connect();
     if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
     const build = () =>
-      Promise.resolve(library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href);
+      library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
     return this.#call(build, alwaysUnavailable);
   }
 
@@ -126,14 +128,13 @@ export class IdentityProvider {
     return { library, configuration };
   }
 
-  async #call<T>(work: () => Promise<T>, kindOf = kindOfFailure): Promise<T> {
+  async #call<T>(work: () => T | Promise<T>, kindOf = kindOfFailure): Promise<T> {
     try {
       return await work();
     } catch (error) {
       const failure = describe(error);
       this.#options.onFailure(failure);
-      const kind = kindOf(failure);
-      throw new ServiceError(kind, texts[kind]);
+      throw failureOf(kindOf(failure));
     }
   }
 }
@@ -177,14 +178,6 @@ const alwaysUnavailable = () => 'unavailable' as const;
 /** OpenID Connect Core 1.0, section 2: at most 255 ASCII characters. */
 const isSubject = (sub: string) => /^[\x21-\x7e]{1,255}$/.test(sub);
 
-class BadSubject extends Error {
-  readonly code = 'OAUTH_JWT_CLAIM_COMPARISON_FAILED';
-
-  constructor() {
-    super('the id token has no valid subject');
-  }
-}
-
 /** Errors of the library may contain whole answers of the provider, with tokens. */
 function describe(thrown: unknown): ProviderFailure {
   const { code, error, message, cause } = thrown as Thrown;
@@ -206,3 +199,7 @@ const texts = {
   'wrong-credentials': 'The answer of the identity provider is not valid. Sign in again.',
   unavailable: 'The identity provider is unavailable. Try again later.',
 };
+
+function failureOf(kind: keyof typeof texts): ServiceError {
+  return new ServiceError(kind, texts[kind]);
+}

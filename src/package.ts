@@ -62,7 +62,7 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
   const server = await startServer({
     env: { ...defaultsFor(env), ...env },
     catalogText: catalog && JSON.stringify(catalog),
-    createLogger: ({ logLevel: level }) => pino({ level }),
+    createLogger: ({ LOG_LEVEL: level }) => pino({ level }),
     startControlled,
     issueAdminToken: true,
   });
@@ -75,7 +75,7 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
     control: createControlClient({
       address: url,
       token: env.TEST_CONTROL_TOKEN,
-      disabled: server.config.testControl
+      disabled: server.config.TEST_CONTROL
         ? undefined
         : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
     }),

@@ -25,7 +25,7 @@ async function start(env: Record<string, string>): Promise<readonly string[]> {
   const server = await startServer({
     env: { PORT: '0', ADMIN_PASSWORD: 'a good password', ...env },
     builtFiles: new URL('../dist/', import.meta.url),
-    createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+    createLogger: ({ LOG_LEVEL: level }) => pino({ level }, { write }),
     startControlled,
   });
   onTestFinished(server.close);

@@ -50,20 +50,20 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
   const { metrics, tokenService } = services;
-  const assets = new Assets(colored(options.assets, config.consoleColor), config.adminPath);
+  const assets = new Assets(colored(options.assets, config.CONSOLE_COLOR), config.ADMIN_PATH);
   const bodyLimits = new BodyLimits({
     runtime,
-    maxFileBytes: config.maxUploadBytes,
+    maxFileBytes: config.MAX_UPLOAD_BYTES,
     isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
   });
   let isClosing = false;
   const serverOptions: ServerOptions = {
     logger: options.logger,
     metrics,
-    trustedProxies: config.trustedProxies,
+    trustedProxies: config.TRUSTED_PROXIES,
     bodyLimits,
     isClosing: () => isClosing,
-    hasTreeAtRoot: config.adminPath === '',
+    hasTreeAtRoot: config.ADMIN_PATH === '',
     routedUrl: (url) => withoutInfoProbe(url, config),
     extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
@@ -74,28 +74,28 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   };
   const http = createServer(serverOptions);
   const metricsHttp =
-    config.metricsPort === undefined
+    config.METRICS_PORT === undefined
       ? undefined
       : createServer({ ...serverOptions, hasTreeAtRoot: false, extend: undefined });
   // The port is known only once the server listens.
   const urls = new PublicUrls(
     config,
-    () => (http.server.address() as AddressInfo | null)?.port ?? config.port,
+    () => (http.server.address() as AddressInfo | null)?.port ?? config.PORT,
   );
-  const name = config.consoleName ?? 'Steward';
+  const name = config.CONSOLE_NAME ?? 'Steward';
   const frame = new Frame({
     name,
     version: options.version,
     urls,
-    prefix: config.adminPath,
+    prefix: config.ADMIN_PATH,
     assets: () => assets.hrefs(urls.linkBase),
     navigation: navigation(store),
     readOnly: () => readOnlyState(store),
-    isControlled: config.testControl,
+    isControlled: config.TEST_CONTROL,
     isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
     providerLabel: config.oidc?.label,
-    localSignIn: config.localSignIn,
+    localSignIn: config.LOCAL_SIGN_IN,
   });
 
   const patientUntil = runtime.now() + config.storePatienceMs;
@@ -118,39 +118,39 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const tokens = tokensResource({ tokenService, urls, store, runtime, portal, hasProvider });
   const rest = restResource(options, services, urls);
   const trees = [
-    { name: 'admin', prefix: config.adminPath, root: admin, hasPages: true },
-    { name: 'tokens', prefix: config.tokensPath, root: tokens, hasPages: true },
-    { name: 'rest', prefix: config.restPath, root: rest, hasPages: false },
+    { name: 'admin', prefix: config.ADMIN_PATH, root: admin, hasPages: true },
+    { name: 'tokens', prefix: config.TOKENS_PATH, root: tokens, hasPages: true },
+    { name: 'rest', prefix: config.REST_PATH, root: rest, hasPages: false },
   ];
   const mount: Mount = { http, options, services, urls, frame };
   await mountRest(mount, trees);
   await mountOidc(mount);
   await mountSoap(mount);
   assets.register(http);
-  await http.register(themeRoute, { path: `${config.adminPath}/assets/theme`, urls });
-  registerMetrics(metricsHttp ?? http, metrics, config.metricsToken);
+  await http.register(themeRoute, { path: `${config.ADMIN_PATH}/assets/theme`, urls });
+  registerMetrics(metricsHttp ?? http, metrics, config.METRICS_TOKEN);
   registerProbes(http, {
     reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
     openApi: {
-      path: `${config.adminPath}/openapi.json`,
+      path: `${config.ADMIN_PATH}/openapi.json`,
       document: () =>
         openApiDocument(trees, {
           version: options.version,
           publicUrl: urls.base,
           soapUrl: urls.catalog,
-          errorStatus200: config.errorStatus200,
+          errorStatus200: config.ERROR_STATUS === '200',
           webhooks: eventTypesInOpenApi,
         }),
     },
-    homePath: config.adminPath === '' ? undefined : () => urls.homePath,
+    homePath: config.ADMIN_PATH === '' ? undefined : () => urls.homePath,
   });
   await http.ready();
   await metricsHttp?.ready();
   // As late as possible, because the password is hashed on another thread meanwhile.
   const createdAdministrator = await whileStarting(() =>
-    tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
+    tokenService.ensureAdministrator(config.ADMIN_USERNAME, options.adminHash),
   );
-  if (!config.localSignIn && !isLocalAdministrator(findUser(store, config.adminUsername)))
+  if (!config.LOCAL_SIGN_IN && !isLocalAdministrator(findUser(store, config.ADMIN_USERNAME)))
     options.logger.warn('no password is accepted: ADMIN_USERNAME names no local administrator');
   await whileStarting(services.start);
 
@@ -163,7 +163,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     createdAdministrator,
     stop: () => stop(),
     issueAdminToken: () =>
-      tokenService.issueToken(config.adminUsername, adminTokenMinutes, ({ username: user, role }) =>
+      tokenService.issueToken(config.ADMIN_USERNAME, adminTokenMinutes, ({ username: user, role }) =>
         services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
       ),
     async close() {

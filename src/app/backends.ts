@@ -28,14 +28,14 @@ export async function openStore({
   builtFiles,
   leaseMs,
 }: BackendOptions): Promise<Store> {
-  const { storeUrl: url, secretKey } = config;
+  const { STORE_URL: url, SECRET_KEY: secretKey } = config;
   const retention: Retention = {
-    deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
-    jobs: config.jobHistory,
+    deliveries: { history: config.WEBHOOK_HISTORY, recoverable: config.WEBHOOK_RECOVERABLE },
+    jobs: config.JOB_HISTORY,
   };
   if (url === undefined) {
     logger.info('the store is in memory: nothing survives a restart');
-    return createMemoryStore({ retention, maxEventIds: config.maxEventIds });
+    return createMemoryStore({ retention, maxEventIds: config.MAX_EVENT_IDS });
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
@@ -52,9 +52,9 @@ export async function openStore({
     migrations,
     runtime,
     secretKey,
-    previousSecretKey: config.secretKeyPrevious,
+    previousSecretKey: config.SECRET_KEY_PREVIOUS,
     retention,
-    maxConnections: config.storeConnections,
+    maxConnections: config.STORE_CONNECTIONS,
     patienceMs: config.storePatienceMs,
     logger,
     leaseMs,
@@ -67,13 +67,13 @@ export async function createExecutor(
   version: string,
 ): Promise<Executor> {
   const { config, runtime } = options;
-  switch (config.upgradeExecutor) {
+  switch (config.UPGRADE_EXECUTOR) {
     case 'simulated':
       return createSimulatedExecutor({
         runtime,
-        stepMs: config.upgradeStepMs,
-        failures: new Map(config.simulatedFailures),
-        performers: simulatedPerformers(config.simulatedStepTemplates),
+        stepMs: config.UPGRADE_STEP_MS,
+        failures: new Map(config.SIMULATED_FAILURES),
+        performers: simulatedPerformers(config.SIMULATED_STEP_TEMPLATES),
       });
     case 'kubernetes':
       return createClusterExecutor(options, store, version);
@@ -90,36 +90,36 @@ async function createClusterExecutor(
     await import('../upgrades/executors/kubernetes/executor.ts').catch(explainMissingClient);
   const cluster = connectCluster({
     runtime,
-    kubeconfig: config.kubeconfig,
-    namespace: config.kubernetesNamespace,
+    kubeconfig: config.KUBECONFIG,
+    namespace: config.KUBERNETES_NAMESPACE,
     onRetry: (message) => logger.warn(`${message} Retrying.`),
   });
   logger.info(
     { server: cluster.server, namespace: cluster.namespace },
     'upgrades change workloads of a Kubernetes namespace',
   );
-  if (config.storeUrl === undefined)
+  if (config.STORE_URL === undefined)
     logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
   return createKubernetesExecutor({
     cluster,
     runtime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
     findJobEnd: (jobId) => findJobEnd(store, jobId),
-    hasDatabase: config.storeUrl !== undefined,
-    parallelism: config.upgradeParallelism,
-    imageRegistry: config.imageRegistry,
-    optionalContainers: config.optionalContainers,
+    hasDatabase: config.STORE_URL !== undefined,
+    parallelism: config.UPGRADE_PARALLELISM,
+    imageRegistry: config.IMAGE_REGISTRY,
+    optionalContainers: config.OPTIONAL_CONTAINERS,
     imageChecker:
-      config.imageCheck === 'off'
+      config.IMAGE_CHECK === 'off'
         ? undefined
         : new ImageChecker({
             runtime,
-            mode: config.imageCheck,
-            insecureHosts: config.registryInsecure,
-            authFile: config.registryAuthFile,
+            mode: config.IMAGE_CHECK,
+            insecureHosts: config.REGISTRY_INSECURE,
+            authFile: config.REGISTRY_AUTH_FILE,
             userAgent: `Steward/${version}`,
           }),
-    stepTemplates: config.stepTemplates,
+    stepTemplates: config.STEP_TEMPLATES === 'on',
     rolloutTimeoutMs: config.rolloutTimeoutMs,
     stepTimeoutMs: config.upgradeStepTimeoutMs,
     patienceMs: config.clusterPatienceMs,

@@ -30,7 +30,7 @@ export async function mountRest(
 ): Promise<void> {
   const { config } = options;
   const { tokenService, auditService, retryAfterRefresh, admit } = services;
-  const multipart = new MultipartReader(config.maxUploadBytes);
+  const multipart = new MultipartReader(config.MAX_UPLOAD_BYTES);
   for (const { name, prefix, root, hasPages } of trees) {
     await http.register(restRoutes, {
       prefix,
@@ -52,7 +52,7 @@ export async function mountRest(
             isNavigated: name === 'admin',
           })
         : undefined,
-      errorStatus200: config.errorStatus200,
+      errorStatus200: config.ERROR_STATUS === '200',
     });
   }
 }
@@ -66,15 +66,15 @@ export async function mountOidc({ http, options, services, urls, frame }: Mount)
     runtime,
     onFailure: (failure) => logger.warn(failure, 'a request to the identity provider failed'),
   });
-  const prefix = `${config.tokensPath}/oidc`;
+  const prefix = `${config.TOKENS_PATH}/oidc`;
   await http.register(oidcRoutes, { prefix, provider, tokenService, auditService, runtime, urls, frame });
 }
 
 export async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {
   const { config, wsdl: template } = options;
   const { tokenService, catalogCache } = services;
-  const { catalogNamespace: namespace, requireTokens } = config;
-  const names = catalogNames(config.vendorPrefix, config.productName);
+  const { CATALOG_NAMESPACE: namespace, REQUIRE_TOKENS: requireTokens } = config;
+  const names = catalogNames(config.VENDOR_PREFIX, config.PRODUCT_NAME);
   const operations = catalogOperations({
     catalogCache,
     names,
@@ -84,7 +84,7 @@ export async function mountSoap({ http, options, services, urls, frame }: Mount)
   });
   let wsdl: Buffer | undefined;
   await http.register(soapEndpoint, {
-    prefix: config.catalogPath,
+    prefix: config.CATALOG_PATH,
     handler: new SoapHandler(namespace, operations),
     requireTokens,
     identify: tokenService.identify,

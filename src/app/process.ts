@@ -77,14 +77,14 @@ function printAddresses(server: StartedServer): void {
   const { urls } = app;
   print([
     `Steward listens on ${address}`,
-    `  catalog  ${urls.base}${config.catalogPath}`,
-    `  WSDL     ${urls.base}${config.catalogPath}?wsdl`,
-    `  admin    ${urls.base}${config.adminPath}`,
+    `  catalog  ${urls.base}${config.CATALOG_PATH}`,
+    `  WSDL     ${urls.base}${config.CATALOG_PATH}?wsdl`,
+    `  admin    ${urls.base}${config.ADMIN_PATH}`,
     ...(metricsAddress ? [`  metrics  ${metricsAddress}/metrics`] : []),
   ]);
-  if (adminPassword !== undefined && config.adminPassword === undefined) {
+  if (adminPassword !== undefined && config.ADMIN_PASSWORD === undefined) {
     print([
-      `  sign in as ${config.adminUsername} with the password ${adminPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
+      `  sign in as ${config.ADMIN_USERNAME} with the password ${adminPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
 }
@@ -94,7 +94,7 @@ function print(lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);
 }
 
-async function createLogger({ logLevel: level }: Config): Promise<Logger> {
+async function createLogger({ LOG_LEVEL: level }: Config): Promise<Logger> {
   if (!process.stdout.isTTY) return pino({ level });
   const { default: pretty } = await import('pino-pretty');
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));

@@ -89,7 +89,7 @@ export function createServices(options: AppOptions) {
     store,
     runtime,
     tasks,
-    days: config.auditDays,
+    days: config.AUDIT_DAYS,
     onLost: (entry, error) =>
       logger.error({ entry, err: error }, 'an entry of the audit trail could not be stored'),
   });
@@ -97,8 +97,8 @@ export function createServices(options: AppOptions) {
     store,
     runtime,
     tasks,
-    maxTokensPerUser: config.maxTokensPerUser,
-    onlyPasswordOf: config.localSignIn ? undefined : config.adminUsername,
+    maxTokensPerUser: config.MAX_TOKENS_PER_USER,
+    onlyPasswordOf: config.LOCAL_SIGN_IN ? undefined : config.ADMIN_USERNAME,
     signInLimit: options.signInLimit,
     passwords: options.passwords,
   });
@@ -110,7 +110,7 @@ export function createServices(options: AppOptions) {
     },
     options.metricsMaxAgeMs,
   );
-  const limits = { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes };
+  const limits = { pending: config.WEBHOOK_MAX_PENDING, pendingBytes: config.WEBHOOK_MAX_PENDING_BYTES };
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
@@ -159,7 +159,7 @@ export function createServices(options: AppOptions) {
       tasks,
       httpClient,
       notify: notifyWebhook,
-      concurrency: config.webhookConcurrency,
+      concurrency: config.WEBHOOK_CONCURRENCY,
       request: requestOptionsOf(options),
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
         metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
@@ -198,7 +198,7 @@ function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
 }
 
 function requestOptionsOf({ config, version }: AppOptions): RequestOptions {
-  return { userAgent: `Steward/${version}`, legacyHeader: config.legacySignatureHeader };
+  return { userAgent: `Steward/${version}`, legacyHeader: config.LEGACY_SIGNATURE_HEADER };
 }
 
 export function adminResource(options: AppOptions, services: Services, urls: PublicUrls): Resource {
@@ -209,7 +209,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     store,
     runtime,
     request: requestOptionsOf(options),
-    rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
+    rules: { allowed: config.WEBHOOK_ALLOW_CIDRS, legacyHeader: config.LEGACY_SIGNATURE_HEADER },
   };
   const titles = operationTitles(() => root);
   const names = targetNames(store);
@@ -222,8 +222,8 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     titleOf: titles.titleOf,
     nameOf: names.nameOf,
     inUse: {
-      store: config.storeUrl === undefined ? 'memory' : 'postgres',
-      executor: config.upgradeExecutor,
+      store: config.STORE_URL === undefined ? 'memory' : 'postgres',
+      executor: config.UPGRADE_EXECUTOR,
     },
   });
   const root: Resource = rootResource(installed, home, {
@@ -233,7 +233,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       store,
       runtime,
       catalogCache,
-      limits: { services: config.maxServices, bytes: config.maxCatalogBytes },
+      limits: { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
       baseUrl: () => urls.catalog,
       soapPath: urls.catalogPagePath,
       webhooksOf: (service) => ({
@@ -259,7 +259,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     uploads: uploadsResource({
       store,
       runtime,
-      maxTotalBytes: config.maxUploadsTotalBytes,
+      maxTotalBytes: config.MAX_UPLOADS_TOTAL_BYTES,
       isInUse: (reader, id) => {
         const job = reader.read(newestJob);
         return job !== null && isOpen(job) && job.uploads.includes(id);
@@ -288,7 +288,7 @@ export function restResource(
       }),
       services: directoryResource({
         catalogCache,
-        requireTokens: config.requireTokens,
+        requireTokens: config.REQUIRE_TOKENS,
         currentVersion: () => currentVersion(store),
       }),
     },

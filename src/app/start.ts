@@ -63,23 +63,23 @@ export type StartedServer = {
 
 export async function startServer(options: StartOptions): Promise<StartedServer> {
   const { config, catalog, receivers } = await readSettings(options);
-  const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
+  const adminPassword = config.ADMIN_PASSWORD ?? randomBytes(12).toString('base64url');
   const hashAdminPassword = async () => {
     // Other processes would not know a random password.
-    if (config.storeUrl !== undefined && config.adminPassword === undefined)
+    if (config.STORE_URL !== undefined && config.ADMIN_PASSWORD === undefined)
       throw new ConfigError(['ADMIN_PASSWORD must be given: the database has no administrator.']);
     return createPasswords().hash(adminPassword, randomBytes(saltBytes));
   };
   // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually
   // has an administrator already.
-  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
+  const early = config.STORE_URL === undefined ? hashAdminPassword() : undefined;
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
   const runtime = realRuntime;
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
-  const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);
+  const httpClient = createHttpClient(config.WEBHOOK_ALLOW_CIDRS, receivers);
   const appOptions = {
     config,
     runtime,
@@ -97,7 +97,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     adminHash: () => early ?? hashAdminPassword(),
   };
   const backends = { config, runtime, logger, leaseMs: options.leaseMs, builtFiles };
-  const starting = config.testControl ? options.startControlled(appOptions) : startApp(appOptions, backends);
+  const starting = config.TEST_CONTROL ? options.startControlled(appOptions) : startApp(appOptions, backends);
   const app = await starting.catch(async (error: unknown) => {
     await httpClient.close();
     throw error;
@@ -105,9 +105,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   let adminToken = '';
   try {
     if (options.issueAdminToken) adminToken = await app.issueAdminToken();
-    const listening = { host: config.host, listenTextResolver: () => 'listening' };
-    await app.http.listen({ ...listening, port: config.port });
-    if (app.metricsHttp) await app.metricsHttp.listen({ ...listening, port: config.metricsPort ?? 0 });
+    const listening = { host: config.HOST, listenTextResolver: () => 'listening' };
+    await app.http.listen({ ...listening, port: config.PORT });
+    if (app.metricsHttp) await app.metricsHttp.listen({ ...listening, port: config.METRICS_PORT ?? 0 });
   } catch (error) {
     await app.close();
     throw error;
@@ -159,7 +159,10 @@ async function readSettings({ env, catalogText }: StartOptions): Promise<Setting
     ...('problems' in receivers ? receivers.problems : []),
   ]);
   const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
-  const excess = findCatalogExcess(catalog, { services: config.maxServices, bytes: config.maxCatalogBytes });
+  const excess = findCatalogExcess(catalog, {
+    services: config.MAX_SERVICES,
+    bytes: config.MAX_CATALOG_BYTES,
+  });
   if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
   return { config, catalog, receivers: 'authorities' in receivers ? receivers : {} };
 }
@@ -179,8 +182,8 @@ async function readCatalog(
   }
 }
 
-function warnOfUnknownContainers({ simulatedFailures }: Config, logger: Logger): void {
-  const unknown = [...simulatedFailures.keys()].filter(
+function warnOfUnknownContainers({ SIMULATED_FAILURES }: Config, logger: Logger): void {
+  const unknown = [...SIMULATED_FAILURES.keys()].filter(
     (name) => !name.startsWith('@') && !builtInNames.has(name),
   );
   if (unknown.length > 0)

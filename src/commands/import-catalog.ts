@@ -41,7 +41,7 @@ export async function importCatalog(
         bytes += bytesOfService(service);
       }
       const excess = findExcess(
-        { services: config.maxServices, bytes: config.maxCatalogBytes },
+        { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
         { folders: folderNames.length, services: services.length, bytes },
       );
       if (excess !== undefined) throw new CommandError(`The catalog is too large: ${excess}`);

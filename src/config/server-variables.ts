@@ -150,7 +150,7 @@ export const identityProvider = {
   OIDC_ROLES: z
     .string()
     .transform(readRoles)
-    .optional()
+    .default(() => new Map())
     .describe(
       'JSON: the role for each group, for example {"operations":"administrator","staff":"member"}. Of several roles, the highest counts.',
     ),

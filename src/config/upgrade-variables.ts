@@ -72,7 +72,7 @@ export const kubernetes = {
   OPTIONAL_CONTAINERS: z
     .string()
     .transform(readNames)
-    .optional()
+    .default([])
     .describe(
       'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
     ),
@@ -93,7 +93,7 @@ export const kubernetes = {
   REGISTRY_INSECURE: z
     .string()
     .transform(readRegistryHosts)
-    .optional()
+    .default(() => new Set<string>())
     .describe(
       'kubernetes: registries that Steward asks over plain HTTP, and that may have a loopback or link-local address: a ' +
         'comma-separated list of hosts as the images name them, such as registry.internal:5000.',
@@ -133,7 +133,7 @@ export const simulation = {
   SIMULATED_FAILURES: z
     .string()
     .transform(readFailures)
-    .optional()
+    .default(() => new Map<string, number>())
     .describe(
       'simulated: what fails: a comma-separated list of containers, and of steps as @ and their id. NAME fails always, NAME:2 fails ' +
         'twice, and so does @database-engine:2.',

@@ -57,17 +57,17 @@ export function versionNumber(version: string): number {
   return Number(`${major}.${rest.join('')}`);
 }
 
-type Paths = { readonly adminPath: string; readonly tokensPath: string; readonly restPath: string };
+type Paths = { readonly ADMIN_PATH: string; readonly TOKENS_PATH: string; readonly REST_PATH: string };
 
 /**
  * Clients append `/rest/info` to an address to ask where they get a token for it: to the root of the server, with a
  * second slash, and to every address beneath `ADMIN_PATH` and `REST_PATH`. The server info answers all of them.
  */
-export function withoutInfoProbe(url: string, { adminPath, tokensPath, restPath }: Paths): string {
+export function withoutInfoProbe(url: string, { ADMIN_PATH, TOKENS_PATH, REST_PATH }: Paths): string {
   if (!url.includes('/info')) return url;
   const [path = ''] = url.split('?', 1);
   const isBeneath = (prefix: string) => path.startsWith(`${prefix}/`);
   const isProbe =
-    path.endsWith('/rest/info') && (isBeneath(adminPath) || isBeneath(restPath)) && !isBeneath(tokensPath);
-  return isProbe || path === `/${restPath}/info` ? `${restPath}/info${url.slice(path.length)}` : url;
+    path.endsWith('/rest/info') && (isBeneath(ADMIN_PATH) || isBeneath(REST_PATH)) && !isBeneath(TOKENS_PATH);
+  return isProbe || path === `/${REST_PATH}/info` ? `${REST_PATH}/info${url.slice(path.length)}` : url;
 }

@@ -2,10 +2,10 @@
 // whose session it has.
 
 type UrlSettings = {
-  readonly publicUrl: string | undefined;
-  readonly adminPath: string;
-  readonly catalogPath: string;
-  readonly tokensPath: string;
+  readonly PUBLIC_URL?: string | undefined;
+  readonly ADMIN_PATH: string;
+  readonly CATALOG_PATH: string;
+  readonly TOKENS_PATH: string;
 };
 
 export class PublicUrls {
@@ -18,7 +18,7 @@ export class PublicUrls {
   }
 
   get base(): string {
-    return this.#settings.publicUrl ?? `http://localhost:${this.#boundPort()}`;
+    return this.#settings.PUBLIC_URL ?? `http://localhost:${this.#boundPort()}`;
   }
 
   get linkBase(): string {
@@ -30,23 +30,23 @@ export class PublicUrls {
   }
 
   get homePath(): string {
-    return this.linkBase + this.#settings.adminPath || '/';
+    return this.linkBase + this.#settings.ADMIN_PATH || '/';
   }
 
   get catalog(): string {
-    return this.base + this.#settings.catalogPath;
+    return this.base + this.#settings.CATALOG_PATH;
   }
 
   get catalogPagePath(): string {
-    return this.linkBase + this.#settings.catalogPath || '/';
+    return this.linkBase + this.#settings.CATALOG_PATH || '/';
   }
 
   get servicesPath(): string {
-    return `${this.linkBase}${this.#settings.adminPath}/services`;
+    return `${this.linkBase}${this.#settings.ADMIN_PATH}/services`;
   }
 
   get tokens(): string {
-    return this.base + this.#settings.tokensPath;
+    return this.base + this.#settings.TOKENS_PATH;
   }
 
   get tokenService(): string {
@@ -56,7 +56,7 @@ export class PublicUrls {
   tokensPath(
     path: 'generateToken' | 'revokeToken' | 'oidc' | 'oidc/start' | 'oidc/callback' | 'oidc/signOut',
   ): string {
-    return `${this.linkBase}${this.#settings.tokensPath}/${path}`;
+    return `${this.linkBase}${this.#settings.TOKENS_PATH}/${path}`;
   }
 
   path(prefix: string, segments: readonly string[]): string {

@@ -196,7 +196,7 @@ export class ControlledServer {
     const createdAt = from ? this.#real.now() + advancedMs : this.#startedAt;
     const clock = new ControlClock(this.#real, { advancedMs, frozenAt: frozenAt ?? createdAt });
     const draws: Draws = { ids: 0, secrets: 0 };
-    const random = config.seed === undefined ? this.#real : seededRandom(config.seed, draws);
+    const random = config.SEED === undefined ? this.#real : seededRandom(config.SEED, draws);
     const runtime: Runtime = {
       now: clock.now,
       sleep: clock.sleep,
@@ -207,19 +207,19 @@ export class ControlledServer {
     };
     const store = createMemoryStore({
       retention: {
-        deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
-        jobs: config.jobHistory,
+        deliveries: { history: config.WEBHOOK_HISTORY, recoverable: config.WEBHOOK_RECOVERABLE },
+        jobs: config.JOB_HISTORY,
       },
-      maxEventIds: config.maxEventIds,
+      maxEventIds: config.MAX_EVENT_IDS,
     });
     if (from) store.load(from.store, tables);
-    const simulatedFailures = from ? failuresOf(from) : new Map(config.simulatedFailures);
+    const simulatedFailures = from ? failuresOf(from) : new Map(config.SIMULATED_FAILURES);
     const client = new FailingClient({ client: httpClient, clock, rules: this.rules, real: this.#real });
     const executor = createSimulatedExecutor({
       runtime,
-      stepMs: config.upgradeStepMs,
+      stepMs: config.UPGRADE_STEP_MS,
       failures: simulatedFailures,
-      performers: simulatedPerformers(config.simulatedStepTemplates),
+      performers: simulatedPerformers(config.SIMULATED_STEP_TEMPLATES),
     });
     const signInLimit = new SignInLimit();
     if (from) signInLimit.load(from.signIns);
@@ -227,7 +227,7 @@ export class ControlledServer {
     const ended = new AbortController();
     const app = await createApp({
       ...this.#options,
-      config: { ...config, port: this.#port() },
+      config: { ...config, PORT: this.#port() },
       store,
       runtime,
       httpClient: client,
@@ -240,8 +240,8 @@ export class ControlledServer {
           clock,
           rules: this.rules,
           journal: this.journal,
-          catalogPath: config.catalogPath,
-          catalogNamespace: config.catalogNamespace,
+          catalogPath: config.CATALOG_PATH,
+          catalogNamespace: config.CATALOG_NAMESPACE,
           real: this.#real,
           ended: ended.signal,
           onRoute: (route) => routes.push(route),
@@ -261,7 +261,7 @@ export class ControlledServer {
 
   #port(): number {
     const address = this.#first?.app.http.server.address() as AddressInfo | null | undefined;
-    return address?.port ?? this.#options.config.port;
+    return address?.port ?? this.#options.config.PORT;
   }
 
   /** Metrics of the process are registered once, in the registry of the first app. */
@@ -283,7 +283,7 @@ export class ControlledServer {
   /** The token does not expire and survives `reset`. */
   #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): void {
     const id = newId();
-    const user = store.get(users, this.#options.config.adminUsername.toLowerCase());
+    const user = store.get(users, this.#options.config.ADMIN_USERNAME.toLowerCase());
     if (!user) return;
     store.addToken({
       hash: hashToken(token),

@@ -98,7 +98,7 @@ function layoutOf({ options, app, clock }: ControlledServer, title: string, requ
     version: options.version,
     title,
     isError: request.refused !== undefined,
-    assets: new Assets(options.assets, options.config.adminPath).hrefs(linkBase),
+    assets: new Assets(options.assets, options.config.ADMIN_PATH).hrefs(linkBase),
     homeHref: homePath,
     now: clock.now(),
     navigation: [],

@@ -39,7 +39,7 @@ export async function createControl(server: ControlledServer): Promise<FastifyIn
     schemaController: withoutSchemas,
   });
   const allowedMethods = new AllowedMethods(control);
-  const access: ControlAccess = { publicUrl: () => server.app.urls.base, token: config.testControlToken };
+  const access: ControlAccess = { publicUrl: () => server.app.urls.base, token: config.TEST_CONTROL_TOKEN };
   control.removeAllContentTypeParsers();
   control.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   control.addHook('onRequest', (request, reply, done) => {

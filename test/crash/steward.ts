@@ -157,7 +157,7 @@ export async function startInProcess(
     ...options,
     builtFiles,
     env: variables,
-    createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+    createLogger: ({ LOG_LEVEL: level }) => pino({ level }, { write }),
     startControlled,
   });
   const stopChecking = checkSentDeliveries();

@@ -166,7 +166,7 @@ describe('the Deployment', () => {
     const { selector, ports } = find(steward, 'Service').spec ?? {};
     expect(selector).toEqual(spec?.selector.matchLabels);
     expect(ports?.[0]?.targetPort).toBe(container?.ports?.[0]?.name);
-    expect(container?.ports?.[0]?.containerPort).toBe(readConfig({}).port);
+    expect(container?.ports?.[0]?.containerPort).toBe(readConfig({}).PORT);
   });
 
   it('has probes that the server answers', () => {

@@ -82,8 +82,8 @@ describe('compose.yaml', () => {
   it('sets variables that the server accepts, and contains no secret', () => {
     const env = substitute(services.steward?.environment ?? {});
     expect(Object.keys(env).filter((name) => !variableNames.includes(name))).toEqual([]);
-    const { storeUrl, secretKey, adminPassword } = readConfig(env);
-    const { username, password, host, pathname } = new URL(storeUrl ?? '');
+    const { STORE_URL, SECRET_KEY, ADMIN_PASSWORD } = readConfig(env);
+    const { username, password, host, pathname } = new URL(STORE_URL ?? '');
     const database = substitute(services.database?.environment ?? {});
     expect([username, password, host, pathname]).toEqual([
       database.POSTGRES_USER,
@@ -91,7 +91,7 @@ describe('compose.yaml', () => {
       'database:5432',
       `/${database.POSTGRES_DB ?? ''}`,
     ]);
-    expect([password, adminPassword, secretKey]).toEqual(Object.values(secrets));
+    expect([password, ADMIN_PASSWORD, SECRET_KEY]).toEqual(Object.values(secrets));
     const uses = [...text.matchAll(/\$\{(\w+)(:.)/g)].map(([, name = '', operator = '']) => [name, operator]);
     expect(uses.filter(([name = '']) => name in secrets).every(([, operator]) => operator === ':?')).toBe(
       true,
@@ -180,10 +180,10 @@ describe('the manifests', () => {
     const paths = rule?.http?.paths ?? [];
     expect(paths.map(({ path, pathType }) => [path, pathType])).toEqual([
       ['/', 'Exact'],
-      [config.adminPath, 'Prefix'],
-      [config.catalogPath, 'Prefix'],
-      [config.tokensPath, 'Prefix'],
-      [config.restPath, 'Prefix'],
+      [config.ADMIN_PATH, 'Prefix'],
+      [config.CATALOG_PATH, 'Prefix'],
+      [config.TOKENS_PATH, 'Prefix'],
+      [config.REST_PATH, 'Prefix'],
     ]);
     for (const { backend } of paths)
       expect(backend.service).toEqual({
@@ -197,7 +197,7 @@ describe('the manifests', () => {
     expect(Number(annotations['nginx.ingress.kubernetes.io/proxy-read-timeout'])).toBeGreaterThan(60);
     const [, megabytes] =
       /^(\d+)m$/.exec(annotations['nginx.ingress.kubernetes.io/proxy-body-size'] ?? '') ?? [];
-    expect(Number(megabytes) * 1024 ** 2).toBeGreaterThan(config.maxUploadBytes);
+    expect(Number(megabytes) * 1024 ** 2).toBeGreaterThan(config.MAX_UPLOAD_BYTES);
   });
 
   it('the network policy covers the pods, and lets them reach DNS, PostgreSQL, the API server and receivers', () => {

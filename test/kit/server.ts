@@ -120,7 +120,7 @@ export async function startServer({
       userAgent: null,
       lastUsedAt: createdAt,
     };
-    await store.tokens.issue(issued, config.maxTokensPerUser, auditEntry());
+    await store.tokens.issue(issued, config.MAX_TOKENS_PER_USER, auditEntry());
   }
   const logLines: string[] = [];
   const write = (line: string) => {
@@ -128,15 +128,15 @@ export async function startServer({
     noteRecord(line);
   };
   const logger = pino({ level: 'info' }, { write });
-  const { upgradeStepMs: stepMs } = config;
-  const failures = new Map(config.simulatedFailures);
+  const { UPGRADE_STEP_MS: stepMs } = config;
+  const failures = new Map(config.SIMULATED_FAILURES);
   const executor =
     options.executor ??
     createSimulatedExecutor({
       runtime,
       stepMs,
       failures,
-      performers: simulatedPerformers(config.simulatedStepTemplates),
+      performers: simulatedPerformers(config.SIMULATED_STEP_TEMPLATES),
     });
   const passwords = createTestPasswords();
   const app = await createApp({
@@ -221,7 +221,7 @@ export async function startServer({
     soap: (body: string, headers: Record<string, string> = {}, query = '') =>
       app.http.inject({
         method: 'POST',
-        url: `${config.catalogPath}${query}`,
+        url: `${config.CATALOG_PATH}${query}`,
         headers: { 'content-type': 'text/xml; charset=utf-8', ...headers },
         payload: `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${body}</s:Body></s:Envelope>`,
       }),

@@ -56,7 +56,7 @@ function createCheckedClient(client: HttpClient): HttpClient {
 export async function listen(env: Variables, fake?: FakeRuntime) {
   const config = readConfig({ ADMIN_PASSWORD: password, ...env });
   const runtime = fake ?? realRuntime;
-  const httpClient = createCheckedClient(createHttpClient(config.webhookAllowCidrs));
+  const httpClient = createCheckedClient(createHttpClient(config.WEBHOOK_ALLOW_CIDRS));
   const logger = pino({ level: 'error' }, { write: noteRecord });
   const options = {
     config,
@@ -67,13 +67,13 @@ export async function listen(env: Variables, fake?: FakeRuntime) {
     assets,
     wsdl,
     catalog: readCatalog(env.CATALOG_FILE),
-    adminHash: () => Promise.resolve(hashCheaply(config.adminPassword ?? password)),
+    adminHash: () => Promise.resolve(hashCheaply(config.ADMIN_PASSWORD ?? password)),
     passwords: createTestPasswords(),
   };
-  noteSecret(config.adminPassword);
+  noteSecret(config.ADMIN_PASSWORD);
 
   async function create(): Promise<App> {
-    if (config.testControl) return startControlled(options);
+    if (config.TEST_CONTROL) return startControlled(options);
     const backends = {
       config,
       runtime,

@@ -18,14 +18,9 @@ export type TestStore = Store & {
 export type TestStoreOptions = { readonly retention: Retention; readonly maxEventIds: number };
 
 /** The store as the configuration describes it. */
-export function storeOptionsOf({
-  webhookHistory,
-  webhookRecoverable,
-  jobHistory,
-  maxEventIds,
-}: Config): TestStoreOptions {
-  const deliveries = { history: webhookHistory, recoverable: webhookRecoverable };
-  return { retention: { deliveries, jobs: jobHistory }, maxEventIds };
+export function storeOptionsOf(config: Config): TestStoreOptions {
+  const deliveries = { history: config.WEBHOOK_HISTORY, recoverable: config.WEBHOOK_RECOVERABLE };
+  return { retention: { deliveries, jobs: config.JOB_HISTORY }, maxEventIds: config.MAX_EVENT_IDS };
 }
 
 export const defaultStoreOptions: TestStoreOptions = {

@@ -32,7 +32,7 @@ export async function startControl(env: Record<string, string> = {}, assets = no
     ...env,
   });
   const logLines: string[] = [];
-  const httpClient = createHttpClient(config.webhookAllowCidrs);
+  const httpClient = createHttpClient(config.WEBHOOK_ALLOW_CIDRS);
   const app = await startControlled({
     config,
     runtime: realRuntime,
@@ -67,7 +67,7 @@ export async function startControl(env: Record<string, string> = {}, assets = no
     app,
     token,
     logLines,
-    control: createControlClient({ address: url, token: config.testControlToken }),
+    control: createControlClient({ address: url, token: config.TEST_CONTROL_TOKEN }),
     send,
     post: (path: string, fields: Record<string, string> = {}) => send(path, formOf(fields)),
     get: async <T>(path: string) => {

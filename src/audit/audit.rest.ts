@@ -98,7 +98,6 @@ export function auditResource(options: AuditOptions): Resource {
   return resource<unknown, typeof fields>({
     title: 'Audit trail',
     description: 'Who has changed what, or tried to, newest first.',
-    access: 'administrator',
     fields,
     answer: auditAnswer,
     read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>

@@ -81,7 +81,6 @@ export function keysResource(store: ReadableStore): Resource {
   return resource({
     title: 'Keys',
     description: 'The keys for programs of all users, newest first.',
-    access: 'administrator',
     answer: allKeysAnswer,
     read: (): AnswerOf<typeof allKeysAnswer> => ({
       keys: listKeys(store).map((key) => ({ username: key.username, ...toJson(key) })),
@@ -91,7 +90,6 @@ export function keysResource(store: ReadableStore): Resource {
       delete: operation({
         ...deletion,
         description: 'Deletes a key of any user, which ends it at once.',
-        access: 'administrator',
         run: ({ values: { id }, update }) => deleteOne(update, id, allKeys),
       }),
     },
@@ -110,7 +108,6 @@ function createOperation({ runtime }: KeysOptions): Operation {
     title: 'Create key',
     description: 'Creates a key, with which a program calls Steward as you.',
     access: 'member',
-    effect: 'writes',
     refusals: ['forbidden'],
     fields: {
       name: text({ to: 128, normalise: (name) => name.trim() }).describe(
@@ -172,7 +169,6 @@ function roleProblems(role: Role | undefined, highest: Role | undefined): Proble
 
 const deletion = {
   title: 'Delete key',
-  effect: 'writes',
   whileReadOnly: 'allowed',
   isDestructive: true,
   fields: { id: text({ to: 128 }).describe('The id of the key.') },

@@ -113,7 +113,6 @@ function changePasswordOperation({ store, tokenService }: SelfOptions): Operatio
     title: 'Change password',
     description: 'Changes your password and ends your other sessions.',
     access: 'member',
-    effect: 'writes',
     refusals: ['forbidden', 'too-many-requests'],
     fields: {
       password: text({ to: 1024, control: 'password' }).meta({
@@ -148,7 +147,6 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     title: 'End session',
     description: 'Ends one of your sessions at once.',
     access: 'member',
-    effect: 'writes',
     whileReadOnly: 'allowed',
     fields: { id: text({ to: 128 }).describe('The id of the session, as security/self lists it.') },
     run: async ({ values: { id }, caller, update }) => {

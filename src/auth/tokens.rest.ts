@@ -84,7 +84,6 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
     description:
       'Signs a user in. Returns a token for the other operations; in a browser it also starts a session.',
     access: 'anyone',
-    effect: 'writes',
     whileReadOnly: 'allowed',
     form: 'sign-in',
     refusals: ['wrong-credentials', 'forbidden', 'too-many-requests'],
@@ -128,7 +127,6 @@ function revokeTokenOperation({ tokenService, urls, store, hasProvider }: Tokens
     title: 'Revoke token',
     description: 'Ends a token at once. In a browser it ends the session.',
     access: 'anyone',
-    effect: 'writes',
     whileReadOnly: 'allowed',
     refusals: ['forbidden'],
     fields: { token: text({ to: 1024, control: 'password' }).describe('The token to end.') },

@@ -73,14 +73,13 @@ export function securityResource(
   tokenService: TokenService,
 ): Resource {
   return folder(
-    { title: 'Security', description: 'The users of this system and their keys.', access: 'administrator' },
+    { title: 'Security', description: 'The users of this system and their keys.' },
     {
       keys: keysResource(store),
       self: selfResource({ store, runtime, tokenService }),
       users: resource({
         title: 'Users',
         description: 'The users, their roles, and when they last signed in.',
-        access: 'administrator',
         answer: usersAnswer,
         view: (page) => usersView((page.json as unknown as UsersJson).users, page),
         operations: {
@@ -114,8 +113,6 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
   return operation({
     title: 'Add user',
     description: 'Adds a user, who then signs in with the name and the password.',
-    access: 'administrator',
-    effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: newUsername, password, role },
     run: async ({ values, update }) => {
@@ -140,8 +137,6 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
     title: 'Update user',
     description:
       'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',
-    access: 'administrator',
-    effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: existingUsername, password: password.optional(), role: role.optional() },
     check: ({ values }) => {
@@ -167,8 +162,6 @@ function removeOperation(store: ReadableStore): Operation {
   return operation({
     title: 'Remove user',
     description: 'Removes a user, and ends all tokens and keys of the user.',
-    access: 'administrator',
-    effect: 'writes',
     isDestructive: true,
     fields: { username: existingUsername },
     check: ({ values }) => userExists(store, values.username),
@@ -183,8 +176,6 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
   return operation({
     title: 'End sessions',
     description: 'Ends all sessions of a user at once.',
-    access: 'administrator',
-    effect: 'writes',
     whileReadOnly: 'allowed',
     fields: { username: existingUsername },
     check: ({ values, caller }) => {

@@ -137,7 +137,6 @@ function createFolderOperation({ limits }: CatalogOptions): Operation {
     title: 'Create folder',
     description: 'Creates an empty folder.',
     access: 'publisher',
-    effect: 'writes',
     fields: folderFields,
     run: async ({ values, update }) => {
       const target = `services/${values.folderName}`;
@@ -153,9 +152,7 @@ function deleteFolderOperation(): Operation<Folder> {
     title: 'Delete folder',
     description: 'Deletes the folder, which must be empty.',
     access: 'publisher',
-    effect: 'writes',
     isDestructive: true,
-    fields: {},
     run: async ({ subject, update }) => {
       await update((transaction) => deleteFolder(transaction, subject));
       return succeeded(`The folder ${subject.folderName} was deleted.`, allServices);
@@ -169,7 +166,6 @@ function createServiceOperation(options: CatalogOptions): Operation {
     title: 'Create service',
     description: 'Adds a service to the catalog.',
     access: 'publisher',
-    effect: 'writes',
     fields: createFields,
     suggest: (_subject, caller) => {
       const { folders, services } = catalogCache.listing(audienceOf(caller));
@@ -202,7 +198,6 @@ function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<S
     title: 'Edit service',
     description: 'Changes the given fields. An empty text clears the field.',
     access: 'publisher',
-    effect: 'writes',
     fields: editFields,
     present: (service) => ({
       description: service.description,
@@ -232,10 +227,8 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
     title: 'Delete service',
     description: 'Removes the service from the catalog.',
     access: 'publisher',
-    effect: 'writes',
     isDestructive: true,
     warning: () => deleteWarning,
-    fields: {},
     run: async ({ subject, update }) => {
       const at = runtime.now();
       await update((transaction) => {

@@ -49,8 +49,6 @@ export function modeResource(
       update: operation({
         title: 'Update mode',
         description: 'Turns read-only mode on or off.',
-        access: 'administrator',
-        effect: 'writes',
         whileReadOnly: 'allowed',
         fields: {
           isReadOnly: boolean().meta({

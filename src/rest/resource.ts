@@ -99,15 +99,17 @@ export type CsvExport<S = unknown, V = never> = {
 
 export type CsvRow = readonly (string | number | null)[];
 
-export type Resource<S = unknown> = {
+/** `V` is the type of the values of the fields, `never` where it is not known. */
+type ResourceOf<S, V> = {
   readonly title: string;
   readonly description: string;
+  /** Default: administrator. */
   readonly access: Access;
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   readonly answer: AnswerSchema;
-  readonly read: (call: Call<S, never>) => Answer | Promise<Answer>;
-  readonly csv: CsvExport<S> | undefined;
+  readonly read: (call: Call<S, V>) => Answer | Promise<Answer>;
+  readonly csv: CsvExport<S, V> | undefined;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S> | undefined;
   /** Whether its page is only a list of resources and operations, which are then explained. */
@@ -124,6 +126,11 @@ export type Resource<S = unknown> = {
   /** Children whose names are data. */
   readonly items: readonly Items<S>[];
 };
+
+export type Resource<S = unknown> = ResourceOf<S, never>;
+
+/** What a description must say. The rest has a default. */
+type Described<T, K extends keyof T> = Pick<T, K> & Partial<T>;
 
 export type View<S> = (context: PageContext<S>) => Html | Promise<Html>;
 
@@ -144,12 +151,15 @@ export type PageContext<S> = {
 
 type Entered = Readonly<Record<string, string | undefined>>;
 
-export type Operation<S = unknown> = {
+/** `V` is the type of the values of the fields, `C` that of what `check` prepares and `P` that of what `run` gets of it. */
+type OperationOf<S, V, C, P = C> = {
   readonly title: string;
   readonly description: string;
+  /** Default: administrator. */
   readonly access: Access;
+  /** Default: writes. */
   readonly effect: 'reads' | 'writes';
-  /** Whether the audit trail records the requests. */
+  /** Whether the audit trail records the requests. Default: those that write. */
   readonly isAudited: boolean;
   readonly whileReadOnly: 'refused' | 'allowed';
   readonly duringJob: 'open' | 'closed';
@@ -168,14 +178,16 @@ export type Operation<S = unknown> = {
   /** Throws for a request that is refused before its fields are read. */
   readonly guard: (request: RequestContext) => void;
   /** Gets only the fields that could be read. */
-  readonly check: ((call: Call<S, never>) => Checked | Promise<Checked>) | undefined;
+  readonly check: ((call: Call<S, Partial<V>>) => Checked<C> | Promise<Checked<C>>) | undefined;
   /** Who calls an operation that needs no token. Undefined: nobody is known, so the audit trail records nothing. */
-  readonly actor: ((call: Call<S, never>) => Actor | undefined | Promise<Actor | undefined>) | undefined;
+  readonly actor: ((call: Call<S, Partial<V>>) => Actor | undefined | Promise<Actor | undefined>) | undefined;
   readonly form: 'derived' | 'sign-in';
   /** For the OpenAPI document: the errors that do not follow from the other properties. */
   readonly refusals: readonly ErrorKind[];
-  readonly run: (call: PreparedCall<S, never, never>) => Outcome | Promise<Outcome>;
+  readonly run: (call: PreparedCall<S, V, P>) => Outcome | Promise<Outcome>;
 };
+
+export type Operation<S = unknown> = OperationOf<S, never, unknown, never>;
 
 export type Items<S = unknown> = {
   readonly param: string;
@@ -188,27 +200,13 @@ export type Items<S = unknown> = {
   readonly resource: Resource;
 };
 
-type Described = { title: string; description: string; access: Access };
-
 export function resource<S, F extends Fields = Record<string, Field<never>>>(
-  described: Described & {
+  described: Described<ResourceOf<S, Values<F>>, 'title' | 'description' | 'answer' | 'read'> & {
     fields?: F;
-    answer: AnswerSchema;
-    read: (call: Call<S, Values<F>>) => Answer | Promise<Answer>;
-    csv?: CsvExport<S, Values<F>>;
-    onPost?: Operation<S>;
-    view?: View<S>;
-    isFolder?: true;
-    isStep?: (query: URLSearchParams) => boolean;
-    isOffered?: (subject: S, operation: string) => boolean;
-    isInProgress?: (subject: S) => boolean;
-    titleOf?: (subject: S, query?: URLSearchParams) => string;
-    resources?: Record<string, Resource<S>>;
-    operations?: Record<string, Operation<S>>;
-    items?: readonly Items<S>[];
   },
 ): Resource<S> {
   return {
+    access: 'administrator',
     duringJob: 'open',
     fields: {},
     csv: undefined,
@@ -226,7 +224,10 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
   };
 }
 
-export function folder<S>(described: Described, resources: Record<string, Resource<S>>): Resource<S> {
+export function folder<S>(
+  described: Described<Pick<Resource<S>, 'title' | 'description' | 'access'>, 'title' | 'description'>,
+  resources: Record<string, Resource<S>>,
+): Resource<S> {
   return resource({
     ...described,
     resources,
@@ -237,31 +238,15 @@ export function folder<S>(described: Described, resources: Record<string, Resour
 }
 
 export function operation<S, F extends Fields = Fields, P = undefined>(
-  described: Described & {
-    /** Where the operation returns more than its success. */
-    answer?: AnswerSchema;
-    effect: 'reads' | 'writes';
-    /** Default: every operation that writes. */
-    isAudited?: false;
-    whileReadOnly?: 'allowed';
-    fields: F;
-    present?: (subject: S) => Readonly<Record<string, string>>;
-    unchanged?: (subject: S) => Readonly<Record<string, string>>;
-    warning?: (subject: S, entered: Entered) => string | undefined | Promise<string | undefined>;
-    suggest?: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
-    isDestructive?: true;
-    guard?: (request: RequestContext) => void;
-    check?: (call: Call<S, Partial<Values<F>>>) => Checked<P> | Promise<Checked<P>>;
-    actor?: (call: Call<S, Partial<Values<F>>>) => Actor | undefined | Promise<Actor | undefined>;
-    form?: 'sign-in';
-    refusals?: readonly ErrorKind[];
-    run: (call: PreparedCall<S, Values<F>, P>) => Outcome | Promise<Outcome>;
-  },
+  described: Described<OperationOf<S, Values<F>, P>, 'title' | 'description' | 'run'> & { fields?: F },
 ): Operation<S> {
   return {
-    isAudited: described.effect === 'writes',
+    access: 'administrator',
+    effect: 'writes',
+    isAudited: described.effect !== 'reads',
     whileReadOnly: 'refused',
     duringJob: 'open',
+    fields: {},
     answer: successAnswer,
     present: () => ({}),
     unchanged: () => ({}),

@@ -56,7 +56,6 @@ export function historyResource(options: JobsOptions): Resource {
     title: 'Past job',
     titleOf: jobTitle,
     description: 'One job of the history, with its messages.',
-    access: 'administrator',
     answer: pastJobAnswer,
     read: async ({ subject }) => ({
       ...jobToHistoryEntry(subject),
@@ -73,7 +72,6 @@ export function historyResource(options: JobsOptions): Resource {
   return resource<unknown, typeof pageFields>({
     title: 'History',
     description: 'All jobs, newest first.',
-    access: 'administrator',
     fields: pageFields,
     answer: historyAnswer,
     read: async ({ values: { start, num } }) => {
@@ -90,7 +88,6 @@ export function jobsResource(options: JobsOptions): Resource {
   const job = resource<Job>({
     title: 'Job',
     description: 'The status of one job.',
-    access: 'administrator',
     answer: statusAnswer,
     read: ({ subject }) => readStatus(options, subject),
     titleOf: jobTitle,
@@ -118,7 +115,6 @@ export function jobsResource(options: JobsOptions): Resource {
   return resource<unknown, typeof pageFields>({
     title: 'Jobs',
     description: 'All jobs, newest first.',
-    access: 'administrator',
     fields: pageFields,
     answer: jobsAnswer,
     read: async ({ values: { start, num } }) => {
@@ -155,10 +151,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     description:
       'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
       'current one. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
-    access: 'administrator',
-    effect: 'writes',
     whileReadOnly: 'allowed',
-    fields: {},
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
@@ -189,8 +182,6 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
   return operation({
     title: 'Reschedule job',
     description: 'Moves the start of a scheduled job.',
-    access: 'administrator',
-    effect: 'writes',
     fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
     present: ({ startAt }) => ({ startAt: String(startAt ?? '') }),
     answer: statusAnswer,
@@ -223,10 +214,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     description:
       'Resumes the newest job, if it has failed, at the first step that is not done. If the job stopped before it had reverted all ' +
       'workloads, it reverts the rest.',
-    access: 'administrator',
-    effect: 'writes',
     whileReadOnly: 'allowed',
-    fields: {},
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
       const at = runtime.now();

@@ -125,7 +125,6 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
     title: 'Get upgrade settings',
     description:
       'The settings a version asks for, with those of the versions on the path to it. Edit their values and pass the whole object to upgrade.',
-    access: 'administrator',
     effect: 'reads',
     fields: { upgradeId: versionField },
     answer: upgradeSettingsAnswer,
@@ -143,7 +142,6 @@ function planOperation({ store, executor }: OperationsOptions): Operation {
   return operation({
     title: 'Plan',
     description: 'Shows what an upgrade would do and what blocks it. Starts nothing.',
-    access: 'administrator',
     effect: 'reads',
     fields: upgradeFields(store),
     answer: planAnswer,
@@ -169,8 +167,6 @@ function upgradeOperation(options: OperationsOptions): Operation {
     title: 'Upgrade',
     description:
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
-    access: 'administrator',
-    effect: 'writes',
     fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...startFields },
     answer: statusAnswer,
     check: async ({ values }) => {
@@ -213,8 +209,6 @@ function rollbackOperation(options: OperationsOptions): Operation {
   return operation({
     title: 'Rollback',
     description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
-    access: 'administrator',
-    effect: 'writes',
     fields: { versionManifest: versionField, ...startFields },
     answer: statusAnswer,
     check: ({ values }) => ({ problems: startProblems(values.startAt, options.runtime.now()) }),
@@ -315,8 +309,6 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
     description: 'Replaces the version manifest for all versions that are not installed.',
     warning: () =>
       `The manifest has ${formatCount(currentManifest(store).length, 'version')} now. Those that the file lacks are removed.`,
-    access: 'administrator',
-    effect: 'writes',
     fields: {
       manifestFile: manifestField(store).describe(
         'A version manifest: a JSON array of versions, or {"versions": […]}.',
@@ -336,9 +328,6 @@ function deleteImportedManifestOperation(): Operation {
   return operation({
     title: 'Delete imported manifest',
     description: 'Deletes the imported version manifest, so that the built-in one is used again.',
-    access: 'administrator',
-    effect: 'writes',
-    fields: {},
     run: async ({ update }) => {
       await update((transaction) => transaction.write(importedManifest, null));
       return succeeded('The built-in manifest is used again.', versionsPage);

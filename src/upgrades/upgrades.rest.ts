@@ -40,7 +40,7 @@ export function systemResource({ resources, ...given }: SystemOptions): Resource
   // The windows can be read during a job, unlike the other resources there.
   const config = closeBeneathDuringJob(windowsResource(options));
   return folder(
-    { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
+    { title: 'System', description: 'The deployment as a whole.' },
     {
       upgrades: { ...upgrades, resources: { ...upgrades.resources, config } },
       jobs: jobsResource(options),
@@ -56,7 +56,6 @@ function upgradesResource(options: UpgradesOptions): Resource {
     title: 'Upgrades',
     description:
       'The status and the messages of the newest job. The page also shows the installed version and the last jobs.',
-    access: 'administrator',
     fields: {
       after: integer(0, 1_000_000_000)
         .default(0)
@@ -116,7 +115,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
     answer: AnswerSchema,
     read: () => Json | Promise<Json>,
     view?: View<unknown>,
-  ) => resource({ title, description, access: 'administrator', answer, read, ...(view && { view }) });
+  ) => resource({ title, description, answer, read, ...(view && { view }) });
   return {
     available: child(
       'Available versions',

@@ -61,7 +61,6 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
   return resource({
     title: 'Maintenance windows',
     description: 'When upgrades and rollbacks may start.',
-    access: 'administrator',
     answer: windowsAnswer,
     read: () => {
       const windows = store.read(maintenanceWindows);
@@ -73,8 +72,6 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
         title: 'Update maintenance windows',
         description:
           'Replaces all maintenance windows. They decide about starts only: a running job continues.',
-        access: 'administrator',
-        effect: 'writes',
         fields: { windows: windowsField },
         present: () => ({ windows: JSON.stringify(store.read(maintenanceWindows)) }),
         run: async ({ values: { windows }, update }) => {

@@ -43,7 +43,6 @@ export function uploadsResource(options: UploadsOptions): Resource {
   return resource({
     title: 'Uploads',
     description: 'Uploaded files, for example licenses.',
-    access: 'administrator',
     answer: uploadsAnswer,
     read: async () => ({ items: (await store.uploads.list()).map(asJson) }),
     view: async (page) => uploadsView(await store.uploads.list(), page),
@@ -68,7 +67,6 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
     title: 'Upload',
     titleOf: ({ itemName }) => itemName,
     description: 'One uploaded file.',
-    access: 'administrator',
     answer: uploadAnswer,
     read: ({ subject }) => asJson(subject),
     view: uploadView,
@@ -76,10 +74,7 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
       delete: operation<Upload>({
         title: 'Delete upload',
         description: 'Deletes the file.',
-        access: 'administrator',
-        effect: 'writes',
         isDestructive: true,
-        fields: {},
         run: async ({ subject, update }) => {
           await update(
             (transaction) => {
@@ -107,8 +102,6 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
   return operation({
     title: 'Upload file',
     description: 'Stores a file. Other operations refer to it by its id.',
-    access: 'administrator',
-    effect: 'writes',
     fields: {
       itemFile: file().meta({ label: 'File', description: 'The file.' }),
       description: text({ to: 1000 }).default('').describe('A description of the file.'),

@@ -22,8 +22,6 @@ type Deps = { readonly store: ReadableStore; readonly runtime: Runtime };
 /** Which webhooks an operation concerns. */
 type Choose<S, V> = (reader: Reader, subject: S, values: V) => readonly Webhook[];
 
-const described = { access: 'administrator', effect: 'writes', answer: allWebhooksAnswer } as const;
-
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 export function allWebhooksOperations<S>(
   deps: Deps,
@@ -32,17 +30,15 @@ export function allWebhooksOperations<S>(
   const choose: Choose<S, unknown> = (reader, subject) => listWebhooks(reader, pathOf(subject));
   return {
     activateAll: operation<S>({
-      ...described,
+      answer: allWebhooksAnswer,
       title: 'Activate all webhooks',
       description: 'Activates every inactive webhook and resets its failure count.',
-      fields: {},
       run: activate(deps, choose),
     }),
     deactivateAll: operation<S>({
-      ...described,
+      answer: allWebhooksAnswer,
       title: 'Deactivate all webhooks',
       description: 'Deactivates every active webhook and discards its pending deliveries.',
-      fields: {},
       isDestructive: true,
       warning: (subject) => deactivateAllWarning(deps.store, choose(deps.store, subject, {})),
       run: deactivate(deps, choose),
@@ -58,7 +54,7 @@ export function givenWebhooksOperations(deps: Deps): Record<'activate' | 'deacti
   const choose: Choose<unknown, { readonly ids: readonly string[] }> = (reader, _list, { ids }) =>
     ids.map((id) => requireWebhook(reader, id));
   const given = {
-    ...described,
+    answer: allWebhooksAnswer,
     fields: givenFields,
     check: ({ values }: { values: { ids?: readonly string[] } }) => ({
       problems: idProblems(store, values.ids),

@@ -38,7 +38,6 @@ export function deliveriesResource<S>(
   return resource<S, typeof fields>({
     title: 'Deliveries',
     description: 'The finished and pending deliveries, newest first.',
-    access: 'administrator',
     fields,
     answer: deliveriesAnswer,
     read: async ({ subject, values }) => {
@@ -71,7 +70,6 @@ function deliveryItems<S>(deps: DeliveryDeps, webhookIdOf: (subject: S) => strin
       title: 'Delivery',
       titleOf: ({ event }) => `Delivery of ${event.type}`,
       description: 'One event for a webhook, and the attempts to deliver it.',
-      access: 'administrator',
       answer: deliveryAnswer,
       read: ({ subject }) => detailsToJson(deps, subject),
       view: showDelivery(store, (delivery) => requestOf(deps, delivery)),

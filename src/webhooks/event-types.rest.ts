@@ -32,7 +32,6 @@ const answer = {
 export const eventTypesResource: Resource = resource({
   title: 'Event types',
   description: 'The types of events that the server itself sends, each with its JSON Schema and an example.',
-  access: 'administrator',
   answer: eventTypesAnswer,
   read: () => answer,
   view: showEventTypes,

@@ -19,9 +19,6 @@ export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
     title: 'Redeliver',
     description: 'Sends the same event again, as a new delivery.',
-    access: 'administrator',
-    effect: 'writes',
-    fields: {},
     answer: deliveryCreatedAnswer,
     run: async ({ subject, update }) => {
       const id = runtime.newId();
@@ -94,8 +91,6 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
   return operation<S, F>({
     title: 'Redeliver by filter',
     description: `${description} The new deliveries are created in the background.`,
-    access: 'administrator',
-    effect: 'writes',
     fields,
     present: () => ({ state: recoverableStates.join(',') }),
     suggest: () => ({ changeType: knownTypes(store) }),

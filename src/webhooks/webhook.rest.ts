@@ -85,7 +85,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     title: 'Webhook',
     titleOf: ({ name }) => name,
     description: 'One webhook: its receiver, the events it gets, its state and its failures.',
-    access: 'administrator',
     answer: webhookAnswer,
     read: async ({ subject }) => {
       const window = await store.deliveries.failureWindow(subject.id);
@@ -96,7 +95,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     operations: {
       edit: editOperation(deps),
       delete: operation<Webhook>({
-        ...described,
         title: 'Delete webhook',
         description: 'Deletes the webhook and its deliveries.',
         answer: discardedAnswer,
@@ -109,7 +107,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         },
       }),
       activate: operation<Webhook>({
-        ...described,
         title: 'Activate webhook',
         description: 'Sends events to the webhook again and resets its failure count.',
         run: async ({ subject, update }) => {
@@ -122,7 +119,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         },
       }),
       deactivate: operation<Webhook>({
-        ...described,
         title: 'Deactivate webhook',
         description: 'Sends no more events to the webhook and discards its pending deliveries.',
         answer: discardedAnswer,
@@ -146,8 +142,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
   });
 }
 
-const described = { access: 'administrator', effect: 'writes', fields: {} } as const;
-
 /** The key of an answer, which no other answer has. */
 export function shownKey(value: string): NonNullable<Outcome['shownOnce']> {
   return {
@@ -166,8 +160,6 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
   return operation<Webhook, typeof fields>({
     title: 'Edit webhook',
     description: 'Changes the given fields. Pending deliveries are sent to the new address.',
-    access: 'administrator',
-    effect: 'writes',
     fields,
     answer: editedAnswer,
     // A form that was opened earlier must not activate a webhook that was deactivated meanwhile.
@@ -224,8 +216,6 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     title: 'Rotate key',
     description:
       'Generates a new signature key and shows it once. Both keys sign until the grace period ends.',
-    access: 'administrator',
-    effect: 'writes',
     fields: rotateFields,
     warning: ({ name }) =>
       `The receiver of ${name} must know the new key before the grace period ends. After that it refuses deliveries.`,
@@ -255,8 +245,6 @@ function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
   return operation<Webhook, typeof pingFields>({
     title: 'Ping',
     description: 'Sends one example event, in one attempt, even if the webhook is inactive.',
-    access: 'administrator',
-    effect: 'writes',
     fields: pingFields,
     answer: deliveryCreatedAnswer,
     run: async ({ subject: { id: webhookId, name }, values: { changeType }, update }) => {

@@ -47,7 +47,6 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
   return resource({
     title: 'Webhooks',
     description: 'The webhooks that receive events.',
-    access: 'administrator',
     answer: webhooksAnswer,
     read: () => listToJson(deps),
     view: showWebhooks(store, () => undefined),
@@ -72,7 +71,6 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
   return resource<Service>({
     title: 'Webhooks of the service',
     description: 'The webhooks that receive the events of this service only.',
-    access: 'administrator',
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, pathOfService),
@@ -98,8 +96,6 @@ async function listToJson(
 const createDescription = {
   title: 'Create webhook',
   description: 'Registers a receiver. The answer shows the signature key, which is not shown again.',
-  access: 'administrator',
-  effect: 'writes',
   answer: webhookCreatedAnswer,
   // Only the form begins with it: the API requires the field.
   present: () => ({ changeTypes: '*' }),
@@ -179,7 +175,6 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
     title: 'Publish event',
     description: 'Sends an event to every active webhook that subscribes to it.',
     access: 'publisher',
-    effect: 'writes',
     // Every delivery is recorded anyway, and there may be thousands of events a second.
     isAudited: false,
     fields: publishFields,
@@ -208,15 +203,12 @@ function settingsResource(store: ReadableStore): Resource {
   return resource({
     title: 'Webhook settings',
     description: 'How often deliveries are attempted, the timeout, and when a webhook is deactivated.',
-    access: 'administrator',
     answer: settingsAnswer,
     read: () => settingsToJson(store.read(webhookSettings)),
     view: showSettings(store),
     onPost: operation({
       title: 'Update webhook settings',
       description: 'Changes the given settings. They apply from the next attempt of every delivery.',
-      access: 'administrator',
-      effect: 'writes',
       fields: settingFields,
       answer: settingsAnswer,
       present: () =>

@@ -41,6 +41,31 @@ export function actionButton(given: PageAction): Html {
   </form>`;
 }
 
+type PageButton = Omit<PageAction, 'formToken' | 'next' | 'isDisabled'> & {
+  /** Default: this page. */
+  readonly next?: string;
+  /** Asks first. */
+  readonly confirm?: { readonly subject?: string; readonly warning: string };
+  readonly worksWhileReadOnly?: true;
+};
+
+/** A button that leads back to this page. Nothing for a reader without a session, whose form would be refused. */
+export function pageButton(page: PageContext<unknown>, button: PageButton): Html | false {
+  const { confirm, worksWhileReadOnly = false, ...given } = button;
+  const { formToken, address, isReadOnly } = page;
+  const action = { next: address, ...given, formToken, isDisabled: isReadOnly && !worksWhileReadOnly };
+  return formToken !== '' && (confirm ? confirmedAction({ ...action, ...confirm }) : actionButton(action));
+}
+
+/** The address of a form, which leads back to this page. The fields fill it in. */
+export function formHref(
+  page: PageContext<unknown>,
+  form: string,
+  fields: Readonly<Record<string, string>> = {},
+): string {
+  return `${form}?${new URLSearchParams({ ...fields, next: fields.next ?? page.address }).toString()}`;
+}
+
 /** A link to a form that changes something. */
 export function linkButton(
   { isReadOnly }: PageContext<unknown>,

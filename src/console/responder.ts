@@ -176,6 +176,7 @@ export class HtmlResponder {
       formToken: identity?.formToken ?? '',
       isReadOnly: frame.isReadOnly,
       now: frame.now,
+      address: addressOf(this.#path(segments), query),
       here: (...beneath) => this.#path([...segments, ...beneath]),
       href: (...path) => this.#path(path),
     });
@@ -299,6 +300,12 @@ export class HtmlResponder {
     const query = isShort ? pageQuery(rest).toString() : '';
     return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
   }
+}
+
+/** Blank parameters have no effect. */
+function addressOf(path: string, query: URLSearchParams): string {
+  const kept = new URLSearchParams([...query].filter(([, value]) => value.trim() !== ''));
+  return kept.size === 0 ? path : `${path}?${kept.toString()}`;
 }
 
 function noticeOf({ title }: Operation, { notice }: Outcome): Notice {

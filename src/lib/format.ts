@@ -7,7 +7,11 @@ export function formatNumber(number: number): string {
 }
 
 export function formatCount(count: number, noun: string): string {
-  return `${formatNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
+  return `${formatNumber(count)} ${count === 1 ? noun : pluralOf(noun)}`;
+}
+
+export function pluralOf(noun: string): string {
+  return `${noun}s`.replace(/([^aeiou])ys$/, '$1ies');
 }
 
 /** Names the first ones only, because a list may have thousands. */

@@ -144,6 +144,8 @@ export type PageContext<S> = {
   /** Operations that write are refused now, except those that declare otherwise. */
   readonly isReadOnly: boolean;
   readonly now: number;
+  /** The address of this page with its query, to return to it. */
+  readonly address: string;
   readonly here: (...segments: readonly string[]) => string;
   /** From the root of the tree; `here` starts at this page. */
   readonly href: (...segments: readonly string[]) => string;

@@ -6,18 +6,11 @@ import { actionButton, confirmedAction } from '../console/action.ts';
 import { Assets } from '../console/assets.ts';
 import { type FormError, operationForm, renderProblems } from '../console/form.ts';
 import { type Layout, type Page, renderPage } from '../console/layout.ts';
-import {
-  type Row,
-  pageRange,
-  renderEmpty,
-  renderFacts,
-  renderList,
-  renderPager,
-  renderToolbar,
-} from '../console/table.ts';
+import { pageRange, renderEmpty, renderEntries, renderListPage, selectEntries } from '../console/list.ts';
+import { renderFacts } from '../console/table.ts';
 import { renderAgo, renderTime } from '../console/time.ts';
 import { notFound } from '../http/errors.ts';
-import { formatNumber } from '../lib/format.ts';
+import { formatCount, formatNumber } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
 import { truncate } from '../lib/text.ts';
 import { currentMode } from '../mode/mode.ts';
@@ -137,17 +130,26 @@ function advanceForm(server: ControlledServer, { refused }: PageRequest): Html {
 
 function rulesView(server: ControlledServer, { query }: PageRequest): Html {
   const rules = server.rules.list();
-  if (rules.length === 0) return renderEmpty('No rule makes anything fail.');
-  const range = pageRange(query, { usual: shownRules, most: shownRules, name: 'rules' });
-  const shown = rules.slice(range.start, range.start + range.num);
-  const rows = shown.map(({ id, match, respond, times, hits }): Row => [
-    `${partsOf(match) || 'every request'} → ${partsOf(respond)}`,
-    times === undefined ? formatNumber(hits) : `${formatNumber(hits)} of ${formatNumber(times)}`,
-    button(server, 'remove', 'Delete', { id }),
-  ]);
-  const ids = shown.map(({ id }) => `rule-${id}`);
-  return html`${renderList('Failure rules', ['Rule', 'Hits', 'Actions'], rows, ids)}
-    ${renderPager('Rules', range, rules.length, { name: 'rules' })}
+  const size = { usual: shownRules, most: shownRules, place: 'rules' };
+  const page = { query, here: () => '' };
+  return html`${renderEntries(page, selectEntries(rules, page, size), {
+    noun: 'rule',
+    label: 'Failure rules',
+    idOf: ({ id }) => `rule-${id}`,
+    empty: renderEmpty('No rule makes anything fail.'),
+    columns: [
+      {
+        label: 'Rule',
+        cell: ({ match, respond }) => `${partsOf(match) || 'every request'} → ${partsOf(respond)}`,
+      },
+      {
+        label: 'Hits',
+        cell: ({ hits, times }) =>
+          times === undefined ? formatNumber(hits) : `${formatNumber(hits)} of ${formatNumber(times)}`,
+      },
+      { label: 'Actions', cell: ({ id }) => button(server, 'remove', 'Delete', { id }) },
+    ],
+  })}
     ${rules.length > 1 && html`<p>${button(server, 'remove', 'Delete all rules')}</p>`}`;
 }
 
@@ -178,25 +180,24 @@ function ruleForm(server: ControlledServer, { refused }: PageRequest): Html {
 function journalView(server: ControlledServer, { query }: PageRequest): Html {
   const range = pageRange(query, { usual: shownRequests, most: shownRequests });
   const { requests, total } = server.journal.page({}, range.start, range.num);
-  if (total === 0) return renderEmpty('No program has sent a request yet.');
-  const rows = requests.map(({ id, at, method, path, status, soapOperation, fault }): Row => [
-    html`<a href="?request=${id}">${method} ${truncate(path, maxCellLength)}</a>
-      <span class="hint">${truncate([soapOperation, fault].filter(Boolean).join(': '), maxCellLength)}</span>`,
-    statusView(status),
-    renderAgo(at, server.clock.now()),
-  ]);
-  return html`${renderToolbar({
-    action: '',
-    count: `${formatNumber(total)} ${total === 1 ? 'request' : 'requests'}, newest first, with secrets masked`,
+  const list = { shown: requests, total, range, keep: {} };
+  return renderListPage({ query, here: () => '' }, list, {
+    noun: 'request',
+    count: `${formatCount(total, 'request')}, newest first, with secrets masked`,
     actions: button(server, 'clear', 'Clear'),
-  })}
-    ${renderList(
-      'Requests',
-      ['Request', 'Status', 'Time'],
-      rows,
-      requests.map(({ id }) => `request-${id}`),
-    )}
-    ${renderPager('Requests', range, total)}`;
+    idOf: ({ id }) => `request-${id}`,
+    empty: renderEmpty('No program has sent a request yet.'),
+    columns: [
+      {
+        label: 'Request',
+        cell: ({ id, method, path, soapOperation, fault }) =>
+          html`<a href="?request=${id}">${method} ${truncate(path, maxCellLength)}</a>
+            <span class="hint">${truncate([soapOperation, fault].filter(Boolean).join(': '), maxCellLength)}</span>`,
+      },
+      { label: 'Status', cell: ({ status }) => statusView(status) },
+      { label: 'Time', cell: ({ at }) => renderAgo(at, server.clock.now()) },
+    ],
+  });
 }
 
 function statusView(status: number | null): Html {

@@ -235,7 +235,7 @@ describe('the audit trail', () => {
     expect(rowOf(found, 'Update webhook settings')).toContain('numberOfFailures');
     expect(found).toContain('name="q" type="search" maxlength="128" value="webhook settings"');
     const none = await show('/admin/system/audit?q=nothing+like+this');
-    expect(none).toContain('No entries match.');
+    expect(none).toContain('No entry matches.');
     expect(none).toContain('<a href="/admin/system/audit">Remove the filters</a>');
     const settings = await show('/admin/services/webhooks/settings');
     expect(settings).toMatch(/Last changed by administrator, <time [^>]*>[-\d]{10} [:\d]{8} UTC<\/time>/);

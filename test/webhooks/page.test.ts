@@ -1,6 +1,7 @@
 // Tests of the page of all webhooks, and of the texts on it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compareNaturally, pageNumbers, pageRange } from '../../src/console/table.ts';
+import { pageNumbers, pageRange } from '../../src/console/list.ts';
+import { compareNaturally } from '../../src/console/table.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
@@ -274,7 +275,10 @@ describe('texts', () => {
   });
 
   it('invalid numbers in the query of a page are ignored', () => {
-    const part = (query: string) => pageRange(new URLSearchParams(query), { usual: 25 });
+    const part = (query: string) => {
+      const { start, num } = pageRange(new URLSearchParams(query), { usual: 25 });
+      return { start, num };
+    };
     expect(part('')).toEqual({ start: 0, num: 25 });
     expect(part('start=7&num=3')).toEqual({ start: 7, num: 3 });
     expect(part('start=-1&num=1e3')).toEqual({ start: 0, num: 25 });

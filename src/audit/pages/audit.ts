@@ -1,17 +1,15 @@
 // The page of the audit trail: a search, a compact list, and the export.
-import { formatTime, renderAgo } from '../../console/time.ts';
 import {
   type ListParameters,
-  type Row,
   listParameters,
   pageRange,
   renderChips,
   renderEmpty,
-  renderList,
-  renderPager,
+  renderEntries,
   renderSelect,
   renderToolbar,
-} from '../../console/table.ts';
+} from '../../console/list.ts';
+import { formatTime, renderAgo } from '../../console/time.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -30,7 +28,6 @@ type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
 
 /** Filters that the form has no field for: links and programs set them. */
 const otherFilters = ['user', 'operation', 'from', 'to'] as const;
-const filters = ['q', 'fromDate', 'toDate', ...otherFilters, 'outcome'] as const;
 
 const dayMs = 86_400_000;
 
@@ -47,28 +44,29 @@ export async function auditView(
   words: Words,
   page: PageContext<unknown>,
 ): Promise<Html> {
-  const given = listParameters(page.query, filters);
+  const given = listParameters(page.query);
   const range = pageRange(page.query, { usual: 25 });
   const names = await namesOf(entries, words.names);
-  const isFiltered = Object.keys(given).length > 0;
+  const list = { shown: entries, total, range, keep: given };
   return html`${toolbarOf(given, total, page)}
-    ${
-      entries.length > 0 &&
-      html`<div class="audit">
-        ${renderList(
-          'Entries',
-          ['Time (UTC)', 'Operation', 'Target', 'Who', 'Outcome', 'Changes'],
-          entries.map((entry) => rowOf(entry, words.titles, names, page)),
-        )}
-      </div>`
-    }
-    ${
-      total === 0 &&
-      (isFiltered
-        ? renderEmpty('No entries match.', { href: page.here(), label: 'Remove the filters' })
-        : renderEmpty('There are no entries yet. Every change that somebody makes or tries adds one.'))
-    }
-    ${renderPager('Entries', range, total, { keep: given })}`;
+    <div class="audit">
+      ${renderEntries(page, list, {
+        noun: 'entry',
+        empty: renderEmpty('There are no entries yet. Every change that somebody makes or tries adds one.'),
+        columns: [
+          { label: 'Time (UTC)', cell: ({ at }) => timeView(at, page.now) },
+          {
+            label: 'Operation',
+            cell: ({ operation }) =>
+              html`${words.titles.titleOf(operation) ?? operation} <span class="hint">${operation}</span>`,
+          },
+          { label: 'Target', cell: (entry) => targetView(entry, names, page) },
+          { label: 'Who', cell: (entry) => actorView(entry, page) },
+          { label: 'Outcome', cell: outcomeView },
+          { label: 'Changes', cell: changesView },
+        ],
+      })}
+    </div>`;
 }
 
 type Names = ReadonlyMap<string, string>;
@@ -79,28 +77,23 @@ async function namesOf(entries: readonly AuditEntry[], { nameOf }: TargetNames):
   return new Map(found.flatMap(([target, name]) => (name === undefined ? [] : [[target, name]])));
 }
 
-function rowOf(
-  entry: AuditEntry,
-  { titleOf }: OperationTitles,
-  names: Names,
-  page: PageContext<unknown>,
-): Row {
-  const { at, user, key, address, operation, outcome, code, count } = entry;
-  return [
-    html`<time datetime="${new Date(at).toISOString()}">${formatTime(at).slice(0, 19)}</time>
-      <span class="hint">${renderAgo(at, page.now)}</span>`,
-    html`${titleOf(operation) ?? operation} <span class="hint">${operation}</span>`,
-    targetView(entry, names, page),
-    html`${
-      user === null
-        ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
-        : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
-    }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`,
-    html`<span class="state ${colours[outcome]}">${outcome}</span>${
-      outcome !== 'success' && code !== null && html` ${code}`
-    }${count > 1 && html` <span class="hint">${count} times</span>`}`,
-    changesView(entry),
-  ];
+function timeView(at: number, now: number): Html {
+  return html`<time datetime="${new Date(at).toISOString()}">${formatTime(at).slice(0, 19)}</time>
+    <span class="hint">${renderAgo(at, now)}</span>`;
+}
+
+function actorView({ user, key, address }: AuditEntry, { here }: PageContext<unknown>): Html {
+  return html`${
+    user === null
+      ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
+      : html`<a href="${here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
+  }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`;
+}
+
+function outcomeView({ outcome, code, count }: AuditEntry): Html {
+  return html`<span class="state ${colours[outcome]}">${outcome}</span>${
+    outcome !== 'success' && code !== null && html` ${code}`
+  }${count > 1 && html` <span class="hint">${count} times</span>`}`;
 }
 
 /** These have a page of their own, unless they were deleted meanwhile. */
@@ -147,10 +140,6 @@ function toolbarOf(given: ListParameters, total: number, { here, now }: PageCont
   const others = otherFilters.filter((name) => given[name] !== undefined);
   const date = (name: string, label: string) =>
     html`<label>${label} <input name="${name}" type="date" value="${given[name] ?? ''}" /></label>`;
-  const outcomes = [
-    { value: '', label: 'All outcomes' },
-    ...auditOutcomes.map((outcome) => ({ value: outcome, label: outcome })),
-  ];
   const days = presets.map(({ label, first, last }) => {
     const range = { fromDate: dayOf(now + first * dayMs), toDate: dayOf(now + last * dayMs) };
     const isCurrent = range.fromDate === given.fromDate && range.toDate === given.toDate;
@@ -168,7 +157,7 @@ function toolbarOf(given: ListParameters, total: number, { here, now }: PageCont
     filters: [
       date('fromDate', 'From'),
       date('toDate', 'To'),
-      renderSelect('outcome', 'Outcome', outcomes, given.outcome),
+      renderSelect('outcome', 'Outcome', 'All outcomes', auditOutcomes, given.outcome),
     ],
     keep: Object.fromEntries(others.map((name) => [name, given[name] ?? ''])),
     chips: html`<p class="chips">${renderChips([...days, ...removals])}</p>`,

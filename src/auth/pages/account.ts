@@ -1,5 +1,5 @@
 // The page of the own account: its sessions, its keys, and the password.
-import { actionButton } from '../../console/action.ts';
+import { formHref, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { Role } from '../../lib/caller.ts';
@@ -28,14 +28,13 @@ type OwnSession = {
 
 export function accountView(account: Account, keys: readonly ListedKey[], page: PageContext<unknown>): Html {
   const { username, role, source, createdAt, sessions } = account;
-  const change = `${page.here('changePassword')}?next=${encodeURIComponent(page.here())}`;
   return html`${renderFacts([
     ['User name', username],
     ['Role', html`<span class="chip">${role}</span>`],
     ['Sign-in', source === 'local' ? 'with a password' : 'at the identity provider'],
     ['Account created', renderAgo(createdAt, page.now)],
   ])}
-    ${source === 'local' && html`<p class="lead-actions"><a class="button" href="${change}">Change password</a></p>`}
+    ${source === 'local' && html`<p class="lead-actions"><a class="button" href="${formHref(page, page.here('changePassword'))}">Change password</a></p>`}
     <section aria-labelledby="sessions">
       <h2 id="sessions">Your sessions</h2>
       ${renderTable(
@@ -52,14 +51,12 @@ export function accountView(account: Account, keys: readonly ListedKey[], page: 
 
 function rowOf(session: OwnSession, page: PageContext<unknown>): Row {
   const { id, createdAt, expires, address, userAgent, lastUsedAt, current } = session;
-  const { here, formToken } = page;
-  const end = actionButton({
-    action: here('endSession'),
+  const end = pageButton(page, {
+    action: page.here('endSession'),
     label: 'End session',
-    formToken,
-    next: here(),
     fields: { id },
     isDestructive: true,
+    worksWhileReadOnly: true,
   });
   return [
     userAgent === null ? unknown : html`<span title="${userAgent}">${programOf(userAgent)}</span>`,
@@ -67,7 +64,7 @@ function rowOf(session: OwnSession, page: PageContext<unknown>): Row {
     renderAgo(createdAt, page.now),
     current ? 'now' : renderAgo(lastUsedAt, page.now),
     renderTime(expires),
-    current ? html`<span class="chip">this session</span>` : formToken !== '' ? end : html`–`,
+    current ? html`<span class="chip">this session</span>` : end || '–',
   ];
 }
 

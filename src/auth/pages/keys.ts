@@ -1,22 +1,14 @@
 // The pages of keys: those of the reader, and those of all users.
-import { confirmedAction, linkButton } from '../../console/action.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import {
-  type Row,
-  compareNaturally,
-  listAddress,
-  listParameters,
-  pageRange,
+  type ListColumn,
+  allEntries,
   renderEmpty,
-  renderList,
-  renderMenu,
-  renderPager,
-  renderToolbar,
-  sortBy,
-  sortableColumn,
-  sortingOf,
-} from '../../console/table.ts';
+  renderListPage,
+  selectEntries,
+} from '../../console/list.ts';
+import { compareNaturally, renderMenu } from '../../console/table.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Key } from '../key.ts';
@@ -28,112 +20,94 @@ export type UserKey = Omit<Key, 'hash'>;
 /** Also a part of the page of the account. */
 export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknown>): Html {
   const at = (operation: string) => page.href('security', 'self', 'keys', operation);
-  const create = `${at('create')}?next=${encodeURIComponent(page.here())}`;
-  const place = { action: at('delete'), next: page.here() };
-  return html`${renderToolbar({
-    action: page.here(),
-    count: formatCount(keys.length, 'key'),
-    actions: linkButton(page, create, 'Create key', 'second'),
-  })}
-    ${
-      keys.length === 0
-        ? renderEmpty('You have no keys. A program uses a key instead of your password.')
-        : renderList(
-            'Your keys',
-            ['Key', 'Role', 'Created', 'Last use', 'Expires', 'Actions'],
-            keys.map((key) => rowOf(key, page, place)),
-          )
-    }`;
+  return renderListPage(page, allEntries(keys), {
+    noun: 'key',
+    label: 'Your keys',
+    actions: linkButton(page, formHref(page, at('create')), 'Create key', 'second'),
+    empty: renderEmpty('You have no keys. A program uses a key instead of your password.'),
+    columns: keyColumns(page, at('delete')),
+  });
 }
 
-const orders = {
-  created: 'descending',
-  name: 'ascending',
-  user: 'ascending',
-  lastUse: 'descending',
-  expires: 'ascending',
-} as const;
+const byName = (one: UserKey, other: UserKey) => compareNaturally(one.name, other.name);
 
 export function keysView(keys: readonly UserKey[], page: PageContext<unknown>): Html {
-  const keep = listParameters(page.query, ['q', 'sort', 'order']);
-  const { q: search = '', ...sortedBy } = keep;
-  const sorting = sortingOf(page.query, orders);
-  const column = (label: string, key: keyof typeof orders) => sortableColumn(label, key, sorting, keep);
-  const words = search.trim().toLowerCase();
-  const found = keys.filter(({ name, username }) =>
-    [name, username].some((text) => text.toLowerCase().includes(words)),
-  );
-  const byName = (one: UserKey, other: UserKey) => compareNaturally(one.name, other.name);
-  const listed = sortBy(found, sorting, {
-    created: (one, other) => one.createdAt - other.createdAt,
-    name: byName,
-    user: (one, other) => compareNaturally(one.username, other.username) || byName(one, other),
-    lastUse: (one, other) => (one.lastUsedAt ?? 0) - (other.lastUsedAt ?? 0),
-    expires: (one, other) => (one.expires ?? Infinity) - (other.expires ?? Infinity) || byName(one, other),
+  const list = selectEntries(keys, page, {
+    textOf: ({ name, username }) => `${name}\n${username}`,
+    orders: {
+      created: { compare: (one, other) => one.createdAt - other.createdAt, isDescending: true },
+      name: { compare: byName },
+      user: {
+        compare: (one, other) => compareNaturally(one.username, other.username) || byName(one, other),
+      },
+      lastUse: {
+        compare: (one, other) => (one.lastUsedAt ?? 0) - (other.lastUsedAt ?? 0),
+        isDescending: true,
+      },
+      expires: {
+        compare: (one, other) =>
+          (one.expires ?? Infinity) - (other.expires ?? Infinity) || byName(one, other),
+      },
+    },
+    usual: 50,
   });
-  const range = pageRange(page.query, { usual: 50 });
-  const shown = listed.slice(range.start, range.start + range.num);
-  const place = { action: page.here('delete'), next: listAddress(page, []) };
-  return html`${renderToolbar({
-    action: page.here(),
-    search: { label: 'Search keys and users', value: search },
-    keep: sortedBy,
-    count: formatCount(listed.length, 'key'),
-  })}
-    ${
-      keys.length === 0
-        ? renderEmpty('No user has a key. Users create keys in their own accounts.', {
-            href: page.href('security', 'self'),
-            label: 'Open your account',
-          })
-        : listed.length === 0
-          ? renderEmpty('No key matches.', { href: page.here(), label: 'Remove the filters' })
-          : renderList(
-              'All keys',
-              [
-                column('Key', 'name'),
-                column('User', 'user'),
-                'Role',
-                column('Created', 'created'),
-                column('Last use', 'lastUse'),
-                column('Expires', 'expires'),
-                'Actions',
-              ],
-              shown.map((key) => rowOf(key, page, place, key.username)),
-            )
-    }
-    ${renderPager('Keys', range, listed.length, { keep })}`;
+  const [key, ...others] = keyColumns<UserKey>(page, page.here('delete'));
+  return renderListPage(page, list, {
+    noun: 'key',
+    label: 'All keys',
+    search: 'Search keys and users',
+    empty: renderEmpty('No user has a key. Users create keys in their own accounts.', {
+      href: page.href('security', 'self'),
+      label: 'Open your account',
+    }),
+    columns: [
+      ...(key ? [key] : []),
+      { label: 'User', sort: 'user', cell: ({ username }) => username },
+      ...others,
+    ],
+  });
 }
 
-/** The operation that deletes a key, and where it leads. */
-type RowPlace = { readonly action: string; readonly next: string };
+type KeyOrder = 'created' | 'name' | 'user' | 'lastUse' | 'expires';
 
-function rowOf(key: ListedKey, page: PageContext<unknown>, place: RowPlace, username?: string): Row {
-  const { id, name, role, createdAt, expires, lastUsedAt, lastAddress } = key;
-  const { formToken, now } = page;
+const never = html`<span class="none">never</span>`;
+
+/** `deletion` is the operation that deletes a key. */
+function keyColumns<K extends ListedKey>(
+  page: PageContext<unknown>,
+  deletion: string,
+): ListColumn<K, KeyOrder>[] {
+  const { now } = page;
   return [
-    html`<strong><bdi>${name}</bdi></strong>`,
-    ...(username === undefined ? [] : [username]),
-    html`<span class="chip">${role}</span>`,
-    renderAgo(createdAt, now),
-    lastUsedAt === null
-      ? html`<span class="none">never</span>`
-      : html`${renderAgo(lastUsedAt, now)}${lastAddress !== null && html` <span class="hint">${lastAddress}</span>`}`,
-    expires === null
-      ? html`<span class="none">never</span>`
-      : expires <= now
-        ? html`<span class="state bad">expired</span>`
-        : renderTime(expires),
-    renderMenu(`key-${id}`, name, [
-      formToken !== '' &&
-        confirmedAction({
-          ...place,
-          formToken,
-          fields: { id },
-          label: 'Delete',
-          subject: name,
-          warning: `Programs that use the key ${name} are refused at once.`,
-        }),
-    ]),
+    { label: 'Key', sort: 'name', cell: ({ name }) => html`<strong><bdi>${name}</bdi></strong>` },
+    { label: 'Role', cell: ({ role }) => html`<span class="chip">${role}</span>` },
+    { label: 'Created', sort: 'created', cell: ({ createdAt }) => renderAgo(createdAt, now) },
+    {
+      label: 'Last use',
+      sort: 'lastUse',
+      cell: ({ lastUsedAt, lastAddress }) =>
+        lastUsedAt === null
+          ? never
+          : html`${renderAgo(lastUsedAt, now)}${lastAddress !== null && html` <span class="hint">${lastAddress}</span>`}`,
+    },
+    { label: 'Expires', sort: 'expires', cell: ({ expires }) => expiryView(expires, now) },
+    {
+      label: 'Actions',
+      cell: ({ id, name }) =>
+        renderMenu(`key-${id}`, name, [
+          pageButton(page, {
+            action: deletion,
+            label: 'Delete',
+            fields: { id },
+            worksWhileReadOnly: true,
+            confirm: { subject: name, warning: `Programs that use the key ${name} are refused at once.` },
+          }),
+        ]),
+    },
   ];
+}
+
+function expiryView(expires: number | null, now: number): Html {
+  if (expires === null) return never;
+  return expires <= now ? html`<span class="state bad">expired</span>` : renderTime(expires);
 }

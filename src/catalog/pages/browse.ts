@@ -1,21 +1,16 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
-import { linkButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/time.ts';
+import { linkButton, pageButton } from '../../console/action.ts';
 import {
-  type Option,
-  type Row,
-  compareNaturally,
-  listParameters,
-  pageRange,
+  type ListColumn,
   renderEmpty,
-  renderList,
-  renderPager,
+  renderEntries,
   renderSelect,
   renderToolbar,
-  sortBy,
-  sortableColumn,
-  sortingOf,
-} from '../../console/table.ts';
+  selectEntries,
+  sortingIn,
+} from '../../console/list.ts';
+import { compareNaturally } from '../../console/table.ts';
+import { renderAgo } from '../../console/time.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -25,13 +20,10 @@ import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { type SearchResult, searchListing } from '../search.ts';
-import { type ServiceViewOptions, destructiveAction, showService } from './service.ts';
+import { type ServiceViewOptions, showService } from './service.ts';
 
-const usualRows = 50;
-const maxRows = 200;
+const size = { usual: 50, most: 200 };
 const maxExcerptLength = 160;
-
-const orders = { name: 'ascending', type: 'ascending', changed: 'descending' } as const;
 
 type BrowseOptions = ServiceViewOptions & { readonly store: Reader; readonly catalogCache: CatalogCache };
 
@@ -111,11 +103,11 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
     </section>
     ${
       mayDelete &&
-      destructiveAction(page, {
+      pageButton(page, {
         label: 'Delete folder',
         action: page.here('deleteFolder'),
         next: page.href('services'),
-        warning: 'The folder is empty. It is removed from the catalog at once.',
+        confirm: { warning: 'The folder is empty. It is removed from the catalog at once.' },
       })
     }`;
 }
@@ -127,7 +119,7 @@ type ServiceToolbar = {
 };
 
 function toolbar(page: PageContext<unknown>, { services, folderName, count }: ServiceToolbar): Html {
-  const options = typeOptions(services);
+  const types = [...new Set(services.map((service) => service.type))].sort(compareNaturally);
   const type = page.query.get('type') ?? '';
   return renderToolbar({
     action: page.here(),
@@ -135,8 +127,8 @@ function toolbar(page: PageContext<unknown>, { services, folderName, count }: Se
       label: folderName === rootFolder ? 'Search services' : 'Search this folder',
       value: searchOf(page),
     },
-    filters: options.length > 2 || type !== '' ? [renderSelect('type', 'Type', options, type)] : [],
-    keep: listParameters(page.query, ['sort', 'order']),
+    filters: types.length > 1 || type !== '' ? [renderSelect('type', 'Type', 'All types', types, type)] : [],
+    keep: sortingIn(Object.fromEntries(page.query)),
     count,
     actions: createActions(page, folderName),
   });
@@ -152,19 +144,25 @@ function createActions(page: PageContext<unknown>, folderName: string): Html | f
   );
 }
 
+/** Folders and services have their own start, so that paging through one list keeps the position in the other. */
 function folderTable(
   store: Reader,
   page: PageContext<unknown>,
   names: readonly string[],
   { byFolder }: Listing,
 ): Html {
-  return pagedTable(page, names, 'folder', (visible) => {
-    const rows = visible.map((name): Row => [
-      html`<a href="${page.href('services', name)}"><bdi>${name}</bdi></a>`,
-      formatNumber(byFolder.get(name)?.length ?? 0),
-      excerptOf(findFolder(store, name)?.description ?? ''),
-    ]);
-    return renderList('Folders', ['Folder', 'Services', 'Description'], rows);
+  const list = selectEntries(names, page, { ...size, place: 'startFolder' });
+  return renderEntries(page, list, {
+    noun: 'folder',
+    empty: renderEmpty('There are no folders here.'),
+    columns: [
+      {
+        label: 'Folder',
+        cell: (name) => html`<a href="${page.href('services', name)}"><bdi>${name}</bdi></a>`,
+      },
+      { label: 'Services', cell: (name) => formatNumber(byFolder.get(name)?.length ?? 0) },
+      { label: 'Description', cell: (name) => excerptOf(findFolder(store, name)?.description ?? '') },
+    ],
   });
 }
 
@@ -173,60 +171,38 @@ function serviceTable(
   services: readonly Service[],
   { withFolder = false } = {},
 ): Html {
-  const chosen = arrangeServices(services, page.query);
-  return pagedTable(page, chosen, 'service', (visible) => {
-    const rows = visible.map((service): Row => {
-      const { folderName, serviceName, type, access, description, updatedAt } = service;
-      const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
-      return [
-        html`<a href="${page.href('services', ...path)}"><bdi>${serviceName}</bdi></a>`,
-        ...(withFolder ? [folderName] : []),
-        type,
-        audiences[access],
-        excerptOf(description),
-        renderAgo(updatedAt, page.now),
-      ];
-    });
-    const sorting = sortingOf(page.query, orders);
-    const keep = listParameters(page.query, keptParameters);
-    const columns = [
-      sortableColumn('Service', 'name', sorting, keep),
-      ...(withFolder ? ['Folder'] : []),
-      sortableColumn('Type', 'type', sorting, keep),
-      'Visible to',
-      'Description',
-      sortableColumn('Changed', 'changed', sorting, keep),
-    ];
-    return renderList('Services', columns, rows);
+  const list = selectEntries(sortByName(services), page, {
+    filters: { type: ({ type }) => type },
+    orders: {
+      // The list is in this order already.
+      name: { compare: sortsByName(page.query) ? () => 0 : byName },
+      type: { compare: (one, other) => compareNaturally(one.type, other.type) },
+      changed: { compare: (one, other) => one.updatedAt - other.updatedAt, isDescending: true },
+    },
+    ...size,
+  });
+  const folder: ListColumn<Service, never> = { label: 'Folder', cell: ({ folderName }) => folderName };
+  return renderEntries(page, list, {
+    noun: 'service',
+    empty: renderEmpty('There are no services here.'),
+    columns: [
+      { label: 'Service', sort: 'name', cell: (service) => linkTo(service, page) },
+      ...(withFolder ? [folder] : []),
+      { label: 'Type', sort: 'type', cell: ({ type }) => type },
+      { label: 'Visible to', cell: ({ access }) => audiences[access] },
+      { label: 'Description', cell: ({ description }) => excerptOf(description) },
+      { label: 'Changed', sort: 'changed', cell: ({ updatedAt }) => renderAgo(updatedAt, page.now) },
+    ],
   });
 }
 
-/** Folders and services have their own start, so that paging through one list keeps the position in the other. */
-const startParameters = { folder: 'startFolder', service: 'start' } as const;
-
-// The query may contain a token, which links must not repeat.
-const keptParameters: readonly string[] = ['q', 'type', 'sort', 'order', ...Object.values(startParameters)];
-
-function pagedTable<T>(
-  { query, here }: PageContext<unknown>,
-  all: readonly T[],
-  noun: keyof typeof startParameters,
-  render: (visible: readonly T[]) => Html,
-): Html {
-  if (all.length === 0) {
-    const isFiltered = query.get('q') || query.get('type');
-    return renderEmpty(
-      isFiltered ? `No ${noun} matches.` : `There are no ${noun}s here.`,
-      isFiltered ? { href: here(), label: 'Remove the filters' } : undefined,
-    );
-  }
-  const name = startParameters[noun];
-  const range = pageRange(query, { usual: usualRows, most: maxRows, name });
-  const visible = all.slice(range.start, range.start + range.num);
-  const keep = listParameters(query, keptParameters);
-  const label = noun === 'folder' ? 'Folders' : 'Services';
-  return html`${visible.length > 0 && render(visible)} ${renderPager(label, range, all.length, { keep, name })}`;
+function linkTo(service: Service, { href }: PageContext<unknown>): Html {
+  const { folderName, serviceName } = service;
+  const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
+  return html`<a href="${href('services', ...path)}"><bdi>${serviceName}</bdi></a>`;
 }
+
+const sortsByName = (query: URLSearchParams) => (query.get('order') ?? 'asc') !== 'desc';
 
 function excerptOf(description: string): string {
   const characters = Array.from(description);
@@ -245,22 +221,4 @@ function sortByName(services: readonly Service[]): readonly Service[] {
   const sorted = services.toSorted(byName);
   sortedByName.set(services, sorted);
   return sorted;
-}
-
-function arrangeServices(services: readonly Service[], query: URLSearchParams): readonly Service[] {
-  const type = query.get('type') ?? '';
-  const sorted = sortByName(services);
-  const chosen = type === '' ? sorted : sorted.filter((service) => service.type === type);
-  const sorting = sortingOf(query, orders);
-  if (sorting.key === 'name' && !sorting.isDescending) return chosen;
-  return sortBy(chosen, sorting, {
-    name: byName,
-    type: (one, other) => compareNaturally(one.type, other.type),
-    changed: (one, other) => one.updatedAt - other.updatedAt,
-  });
-}
-
-function typeOptions(services: readonly Service[]): Option[] {
-  const types = [...new Set(services.map(({ type }) => type))].sort(compareNaturally);
-  return [{ value: '', label: 'All types' }, ...types.map((type) => ({ value: type, label: type }))];
 }

@@ -1,5 +1,5 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
-import { confirmedAction, linkButton } from '../../console/action.ts';
+import { linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
@@ -35,11 +35,11 @@ export function showService({ baseUrl, soapPath, webhooksOf }: ServiceViewOption
         mayChange &&
         html`<div class="lead-actions">
           ${linkButton(page, page.here('edit'), 'Edit service')}
-          ${destructiveAction(page, {
+          ${pageButton(page, {
             label: 'Delete service',
             action: page.here('delete'),
             next: page.href('services', ...folderPath),
-            warning: deleteWarning,
+            confirm: { warning: deleteWarning },
           })}
         </div>`
       }
@@ -109,14 +109,4 @@ function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: Webh
     ${own.length > maxWebhooks && html`<p><a href="${here('webhooks')}">All ${own.length} webhooks of this service</a></p>`}
     <p><a href="${here('webhooks', 'create')}">Create a webhook for this service</a></p>
   </section>`;
-}
-
-/** Without a session the server would refuse the form. */
-export function destructiveAction(
-  { formToken, isReadOnly }: PageContext<unknown>,
-  { label, warning, action, next }: { label: string; warning: string; action: string; next: string },
-): Html | false {
-  return (
-    formToken !== '' && confirmedAction({ action, label, formToken, next, warning, isDisabled: isReadOnly })
-  );
 }

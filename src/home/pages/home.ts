@@ -3,9 +3,9 @@
 import type { TargetNames } from '../../audit/target-names.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
-import { actionButton } from '../../console/action.ts';
+import { pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { renderToolbar } from '../../console/table.ts';
+import { renderToolbar } from '../../console/list.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -237,20 +237,16 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   };
 }
 
-function resumeButton(
-  store: ReadableStore,
-  job: Job,
-  { href, formToken }: PageContext<unknown>,
-): Html | false {
+function resumeButton(store: ReadableStore, job: Job, page: PageContext<unknown>): Html | false {
+  const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
   return (
-    formToken !== '' &&
     reasonNotToResume(store, job) === undefined &&
-    actionButton({
+    pageButton(page, {
       label: resumeLabel(job),
-      action: href('system', 'jobs', job.id, 'resume'),
-      formToken,
-      next: href('system', 'jobs', job.id),
+      action: at('resume'),
+      next: at(),
       isPrimary: true,
+      worksWhileReadOnly: true,
     })
   );
 }

@@ -1,5 +1,5 @@
 // The page of the mode: whether the system is read-only, who has set it and when, and a button to change it.
-import { actionButton, hiddenFields } from '../../console/action.ts';
+import { hiddenFields, pageButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -28,16 +28,16 @@ function setByView({ setBy, setAt, isReadOnly }: ModeSetting, { now }: PageConte
   );
 }
 
-function changeView({ isReadOnly, reason }: Mode, { here, formToken }: PageContext<unknown>): Html | false {
+function changeView({ isReadOnly, reason }: Mode, page: PageContext<unknown>): Html | false {
+  const { here, formToken } = page;
   if (reason === 'upgrade') return false;
   if (isReadOnly) {
-    return actionButton({
+    return pageButton(page, {
       action: here('update'),
       label: 'Turn read-only mode off',
-      formToken,
-      next: here(),
       fields: { isReadOnly: 'false' },
       isPrimary: true,
+      worksWhileReadOnly: true,
     });
   }
   return html`<form method="post" action="${here('update')}">

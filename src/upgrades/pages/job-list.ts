@@ -1,15 +1,15 @@
 // The list of all jobs, newest first.
-import { renderAgo, renderTime } from '../../console/time.ts';
 import {
-  type Row,
+  type ListColumn,
+  allEntries,
   pageRange,
   renderEmpty,
-  renderList,
-  renderMenu,
-  renderPager,
-  renderToolbar,
-} from '../../console/table.ts';
-import { formatCount, formatDuration } from '../../lib/format.ts';
+  renderEntries,
+  renderListPage,
+} from '../../console/list.ts';
+import { renderMenu } from '../../console/table.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
+import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { JobService } from '../jobs/job-service.ts';
@@ -21,13 +21,18 @@ export function jobListView(jobService: JobService): View<unknown> {
   return async (page) => {
     const range = pageRange(page.query, { usual: 25 });
     const { jobs, total } = await jobService.page(range.start, range.num);
-    if (total === 0)
-      return renderEmpty('There has been no job yet. An upgrade or a rollback starts one.', {
-        href: page.href('system', 'upgrades'),
-        label: 'Go to upgrades',
-      });
-    return html`${renderToolbar({ action: page.here(), count: formatCount(total, 'job') })} ${jobTable('Jobs', jobs, page)}
-    ${renderPager('Jobs', range, total)}`;
+    return renderListPage(
+      page,
+      { shown: jobs, total, range, keep: {} },
+      {
+        noun: 'job',
+        columns: jobColumns(page, ({ id }) => page.here(id)),
+        empty: renderEmpty('There has been no job yet. An upgrade or a rollback starts one.', {
+          href: page.href('system', 'upgrades'),
+          label: 'Go to upgrades',
+        }),
+      },
+    );
   };
 }
 
@@ -35,39 +40,43 @@ const maxLast = 5;
 
 export async function lastJobs(jobService: JobService, page: PageContext<unknown>): Promise<Html | false> {
   const { jobs } = await jobService.page(0, maxLast);
-  const here = (...beneath: readonly string[]) => page.href('system', 'jobs', ...beneath);
   const [newest] = jobs;
   return (
     newest !== undefined &&
     html`<section aria-labelledby="last" data-ended="${endOf(newest)}" data-job="${newest.id}">
       <h2 id="last">Last jobs</h2>
-      ${jobTable('Last jobs', jobs, { ...page, here })}
-      <p><a href="${here()}">All jobs</a></p>
+      ${renderEntries(page, allEntries(jobs), { noun: 'job', label: 'Last jobs', columns: jobColumns(page, ({ id }) => page.href('system', 'jobs', id)) })}
+      <p><a href="${page.href('system', 'jobs')}">All jobs</a></p>
     </section>`
   );
 }
 
-function jobTable(label: string, jobs: readonly Job[], page: PageContext<unknown>): Html {
-  const columns = ['Job', 'State', 'Started', 'Duration', 'By', 'Actions'];
-  return renderList(
-    label,
-    columns,
-    jobs.map((job) => rowOf(job, page)),
-  );
+function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): ListColumn<Job>[] {
+  return [
+    { label: 'Job', cell: (job) => html`<a href="${hrefOf(job)}">${jobTitle(job)}</a>` },
+    { label: 'State', cell: stateCell },
+    {
+      label: 'Started',
+      cell: ({ startedAt }) => (startedAt === null ? '–' : renderAgo(startedAt, page.now)),
+    },
+    {
+      label: 'Duration',
+      cell: (job) => (job.startedAt === null ? '–' : formatDuration(durationOf(job, page.now))),
+    },
+    { label: 'By', cell: ({ startedBy }) => html`<bdi>${startedBy}</bdi>` },
+    {
+      label: 'Actions',
+      cell: (job) =>
+        renderMenu(job.id, jobTitle(job), [
+          html`<a href="${hrefOf(job)}">Open</a>`,
+          !isOpen(job) &&
+            html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`,
+        ]),
+    },
+  ];
 }
 
-function rowOf(job: Job, page: PageContext<unknown>): Row {
-  const { id, state, reason, startedAt, startedBy } = job;
-  const isRunning = isOpen(job);
-  return [
-    html`<a href="${page.here(id)}">${jobTitle(job)}</a>`,
-    html`${stateView(job)} ${state === 'scheduled' && job.startAt !== null && renderTime(job.startAt)} ${!isRunning && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`,
-    startedAt === null ? '–' : renderAgo(startedAt, page.now),
-    startedAt === null ? '–' : formatDuration(durationOf(job, page.now)),
-    html`<bdi>${startedBy}</bdi>`,
-    renderMenu(id, jobTitle(job), [
-      html`<a href="${page.here(id)}">Open</a>`,
-      !isRunning && html`<a href="${page.href('system', 'jobs', id)}?view=report">Printable report</a>`,
-    ]),
-  ];
+function stateCell(job: Job): Html {
+  const { state, startAt, reason } = job;
+  return html`${stateView(job)} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
 }

@@ -1,5 +1,5 @@
 // Small parts of pages about jobs: title, state, figures.
-import { actionButton } from '../../console/action.ts';
+import { pageButton } from '../../console/action.ts';
 import { renderTime } from '../../console/time.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -68,19 +68,10 @@ export function startView(startAt: number, now: number): Html {
 }
 
 /** Cancel and Move. */
-export function scheduleActions(
-  job: Job,
-  { href, formToken, isReadOnly }: PageContext<unknown>,
-): Html | false {
-  if (job.state !== 'scheduled' || formToken === '') return false;
-  const next = href('system', 'jobs', job.id);
-  const cancel = actionButton({
-    label: 'Cancel',
-    action: href('system', 'jobs', job.id, 'cancel'),
-    formToken,
-    next,
-    isDestructive: true,
-  });
-  const move = html`<a href="${href('system', 'jobs', job.id, 'reschedule')}">Move …</a>`;
-  return html`${cancel} ${!isReadOnly && move}`;
+export function scheduleActions(job: Job, page: PageContext<unknown>): Html | false {
+  if (job.state !== 'scheduled' || page.formToken === '') return false;
+  const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
+  const cancel = { label: 'Cancel', action: at('cancel'), next: at(), isDestructive: true };
+  return html`${pageButton(page, { ...cancel, worksWhileReadOnly: true })}
+  ${!page.isReadOnly && html`<a href="${at('reschedule')}">Move …</a>`}`;
 }

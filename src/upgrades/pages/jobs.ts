@@ -1,8 +1,8 @@
 // The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
-import { actionButton } from '../../console/action.ts';
+import { pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { renderSelect, renderToolbar } from '../../console/table.ts';
+import { renderSelect, renderToolbar } from '../../console/list.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -168,18 +168,15 @@ function actionsOf({ store, job, plan, page }: JobState): {
   readonly button?: Html;
   readonly text?: Html | string;
 } {
-  const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
-    formToken === ''
-      ? signInHint(page, `${operation} it`)
-      : actionButton({
-          label,
-          formToken,
-          next: here(),
-          isDestructive: operation === 'cancel',
-          isPrimary: operation === 'resume',
-          action: href('system', 'jobs', job.id, operation),
-        });
+    pageButton(page, {
+      label,
+      next: page.here(),
+      isDestructive: operation === 'cancel',
+      isPrimary: operation === 'resume',
+      action: page.href('system', 'jobs', job.id, operation),
+      worksWhileReadOnly: true,
+    }) || signInHint(page, `${operation} it`);
   if (reasonNotToResume(store, job) === undefined) {
     const continues = job.reverting
       ? 'puts the other workloads back to their former images'
@@ -268,17 +265,21 @@ function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageF
   const { messages, numbers, count, found } = shown;
   if (job.messageCount > 0 && count === 0) return removedMessages;
   const { component, text, areErrors } = filter;
-  const kinds = [
-    { value: '', label: 'All messages' },
-    { value: 'errors', label: 'Errors only' },
-  ];
   const isCut = found > messages.length;
   return html`<section class="log" aria-labelledby="messages">
     <h3 id="messages">${component ? `Messages about ${component.name}` : 'Messages'}</h3>
     ${renderToolbar({
       action: '',
       search: { label: 'Search messages', value: text },
-      filters: [renderSelect('show', 'Kind', kinds, areErrors ? 'errors' : '')],
+      filters: [
+        renderSelect(
+          'show',
+          'Kind',
+          'All messages',
+          [{ value: 'errors', label: 'Errors only' }],
+          areErrors ? 'errors' : '',
+        ),
+      ],
       keep: component ? { component: component.name } : {},
     })}
     <p class="hint">

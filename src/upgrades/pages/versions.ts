@@ -1,15 +1,8 @@
 // The page of the versions: what can be installed, which versions the last import has added, and the manifest itself
 // to import and to download.
+import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
+import { type Row, renderTable } from '../../console/table.ts';
 import { renderTime } from '../../console/time.ts';
-import {
-  type Row,
-  pageRange,
-  renderEmpty,
-  renderList,
-  renderPager,
-  renderTable,
-  renderToolbar,
-} from '../../console/table.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { asJson } from '../../lib/json.ts';
@@ -40,39 +33,50 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
     ? repairText(failed, store.read(newestJob)?.id === failed.id)
     : reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   const imported = store.read(importedManifest);
-  const range = pageRange(page.query);
-  const rows = versions.slice(range.start, range.start + range.num).map(({ version, reasons, path }): Row => {
-    const isBlocked = failed && !repairs(failed, version.id);
-    const all = isBlocked ? ['Finish the failed job first.'] : reasons;
-    const canStart = path.length > 0 && !isBlocked;
-    return [
-      nameView(version, imported?.added.includes(version.id) === true),
-      html`<span class="version">${formatVersion(version)}</span>`,
-      `${version.type === 'release' ? 'Release' : 'Patch'}${version.isMandatoryUpdate ? ', mandatory' : ''}`,
-      formatNumber(version.containers.length + version.newContainers.length),
-      formatReleased(version),
-      statusView(all, canStart ? path.length : 0),
-      canStart ? chooseLink(version, page) : '',
-    ];
-  });
+  const list = selectEntries(versions, page, {});
+  const isBlocked = ({ version }: AvailableVersion) => failed && !repairs(failed, version.id);
+  const canStart = (one: AvailableVersion) => one.path.length > 0 && !isBlocked(one);
   return html`${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
-    ${renderToolbar({
-      action: page.here(),
+    ${renderListPage(page, list, {
+      noun: 'version',
+      label: 'Available versions',
       count: html`${formatCount(versions.length, 'version')}, from
       ${imported ? html`the manifest imported at ${renderTime(imported.importedAt)}` : 'the built-in manifest'}`,
       actions: manifestActions(store.read(deployment), imported !== null, page),
-    })}
-    ${
-      rows.length === 0
-        ? renderEmpty('You have the newest version.')
-        : renderList(
-            'Available versions',
-            ['Version', 'Build', 'Kind', 'Containers', 'Released', 'Status', 'Actions'],
-            rows,
-          )
-    }
-    ${renderPager('Versions', range, versions.length)}`;
+      empty: renderEmpty('You have the newest version.'),
+      columns: [
+        {
+          label: 'Version',
+          cell: ({ version }) => nameView(version, imported?.added.includes(version.id) === true),
+        },
+        {
+          label: 'Build',
+          cell: ({ version }) => html`<span class="version">${formatVersion(version)}</span>`,
+        },
+        {
+          label: 'Kind',
+          cell: ({ version: { type, isMandatoryUpdate } }) =>
+            `${type === 'release' ? 'Release' : 'Patch'}${isMandatoryUpdate ? ', mandatory' : ''}`,
+        },
+        {
+          label: 'Containers',
+          cell: ({ version }) => formatNumber(version.containers.length + version.newContainers.length),
+        },
+        { label: 'Released', cell: ({ version }) => formatReleased(version) },
+        {
+          label: 'Status',
+          cell: (one) =>
+            statusView(
+              isBlocked(one) ? ['Finish the failed job first.'] : one.reasons,
+              canStart(one) ? one.path.length : 0,
+            ),
+        },
+        { label: 'Actions', cell: (one) => (canStart(one) ? chooseLink(one.version, page) : '') },
+      ],
+    })}`;
 }
+
+type AvailableVersion = ReturnType<typeof availableVersions>[number];
 
 function nameView(version: Version, isNew: boolean): Html {
   const { url } = asJson(version);

@@ -1,20 +1,20 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
+import { pageButton } from '../../console/action.ts';
 import { renderTimeInput } from '../../console/form.ts';
-import { renderAgo } from '../../console/time.ts';
 import {
+  type ListColumn,
   type ListParameters,
-  type Option,
-  type Row,
-  compareNaturally,
+  allEntries,
   listParameters,
   pageRange,
   renderEmpty,
-  renderList,
-  renderPager,
+  renderEntries,
   renderSelect,
   renderToolbar,
-} from '../../console/table.ts';
+} from '../../console/list.ts';
+import { compareNaturally } from '../../console/table.ts';
+import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { readFields } from '../../rest/fields.ts';
@@ -27,14 +27,7 @@ import type { WebhookEvent } from '../event.ts';
 import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import {
-  deliveryHref,
-  renderDeliveryState,
-  returnAddress,
-  signInHint,
-  webhookButton,
-  webhookHref,
-} from './parts.ts';
+import { deliveryHref, renderDeliveryState, signInHint, webhookHref } from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
@@ -45,7 +38,7 @@ export function showDeliveries<S>(
     const webhookId = webhookIdOf(page.subject);
     const webhook = webhookId === undefined ? undefined : store.get(webhooks, webhookId);
     const range = pageRange(page.query, { usual: 50 });
-    const given = listParameters(page.query, Object.keys(filterFields));
+    const given = listParameters(page.query);
     const isFiltered = Object.keys(given).length > 0;
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
@@ -57,9 +50,16 @@ export function showDeliveries<S>(
           ${await renderRedeliverMatching(page, store, filter, given)}
           ${isFiltered && html`<a href="${page.here()}">Remove the filters</a>`}
         </div>
-        ${deliveries.length > 0 && renderDeliveries(page, store, deliveries, webhook)}
-        ${total === 0 && (isFiltered ? renderEmpty('No delivery matches.') : renderEmpty('There are no deliveries yet. An event or a ping creates one.'))}
-        ${renderPager('Deliveries', range, total, { keep: given })}
+        <div class="deliveries">
+          ${renderEntries(
+            page,
+            { shown: deliveries, total, range, keep: given },
+            {
+              ...deliveryList(page, store, webhook),
+              empty: renderEmpty('There are no deliveries yet. An event or a ping creates one.'),
+            },
+          )}
+        </div>
       </div>`;
   };
 }
@@ -67,21 +67,16 @@ export function showDeliveries<S>(
 function filterControls(given: ListParameters, store: Reader): Html[] {
   const { state, changeType, status, eventId = '' } = given;
   return [
-    renderSelect('state', 'State', optionsOf('All states', deliveryStates, state), state),
-    renderSelect(
-      'changeType',
-      'Event type',
-      optionsOf('All event types', knownTypes(store), changeType),
-      changeType,
-    ),
-    renderSelect('status', 'Response', optionsOf('All responses', statusClasses, status), status),
+    renderSelect('state', 'State', 'All states', deliveryStates, state),
+    renderSelect('changeType', 'Event type', 'All event types', knownTypes(store), changeType),
+    renderSelect('status', 'Response', 'All responses', statusClasses, status),
     html`<label class="unseen" for="filter-eventId">Event id</label>
       <input id="filter-eventId" name="eventId" value="${eventId}" maxlength="64" size="12" placeholder="Event id" />`,
     html`<div>${timeInput('from', 'From (UTC)', given)} ${timeInput('to', 'To (UTC)', given)}</div>`,
   ];
 }
 
-const statusClasses = ['2xx', '3xx', '4xx', '5xx', noStatus];
+const statusClasses = ['2xx', '3xx', '4xx', '5xx', { value: noStatus, label: 'No response' }];
 
 function timeInput(name: 'from' | 'to', label: string, given: ListParameters): Html {
   return html`<label for="filter-${name}">${label}</label>
@@ -95,47 +90,49 @@ export function knownTypes(store: Reader): string[] {
   return [...eventTypeNames, ...Array.from(others).sort(compareNaturally)];
 }
 
-/** A given value that is not listed is offered too. */
-function optionsOf(all: string, values: readonly string[], given: string | undefined): Option[] {
-  const listed = given === undefined || values.includes(given) ? values : [...values, given];
-  return [
-    { value: '', label: all },
-    ...listed.map((value) => ({
-      value,
-      label: value === noStatus ? 'No response' : value.split(',').join(', '),
-    })),
-  ];
-}
-
 const activateFirst = html`<p class="notice">
   This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
 </p>`;
 
-/** `webhook` is undefined for the deliveries of all webhooks. */
+/** The deliveries on another page, without a toolbar and a pager. */
 export function renderDeliveries(
   page: PageContext<unknown>,
   store: ReadableStore,
   deliveries: readonly Delivery[],
-  webhook: Webhook | undefined,
+  webhook: Webhook,
 ): Html {
+  return html`<div class="deliveries">${renderEntries(page, allEntries(deliveries), deliveryList(page, store, webhook))}</div>`;
+}
+
+/** `webhook` is undefined for the deliveries of all webhooks. */
+function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook: Webhook | undefined) {
   const settings = store.read(webhookSettings);
-  const columns = ['Event', 'Subject', ...(webhook ? [] : ['Webhook']), 'State', 'Response', 'Actions'];
-  const rows = deliveries.map((delivery): Row => {
-    const of = store.get(webhooks, delivery.webhookId);
-    return [
-      html`<a href="${deliveryHref(page, delivery)}">${delivery.event.type}</a>
-        <span class="hint">${renderAgo(delivery.createdAt, page.now)}</span>`,
-      renderSubject(delivery.event),
-      ...(webhook
-        ? []
-        : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
-      renderDeliveryState(delivery),
-      html`${renderLastAnswer(delivery, settings, page.now)} ${renderRedelivered(page, delivery)}`,
-      renderRedeliver(page, of, delivery, returnAddress(page)) || '',
-    ];
-  });
-  const ids = deliveries.map(({ id }) => `delivery-${id}`);
-  return html`<div class="deliveries">${renderList('Deliveries', columns, rows, ids)}</div>`;
+  const webhookOf = ({ webhookId }: Delivery) => store.get(webhooks, webhookId);
+  const columns: ListColumn<Delivery>[] = [
+    {
+      label: 'Event',
+      cell: (one) =>
+        html`<a href="${deliveryHref(page, one)}">${one.event.type}</a>
+          <span class="hint">${renderAgo(one.createdAt, page.now)}</span>`,
+    },
+    { label: 'Subject', cell: ({ event }) => renderSubject(event) },
+    {
+      label: 'Webhook',
+      cell: (one) =>
+        html`<a href="${webhookHref(page, one.webhookId)}"><bdi>${webhookOf(one)?.name}</bdi></a>`,
+    },
+    { label: 'State', cell: renderDeliveryState },
+    {
+      label: 'Response',
+      cell: (one) => html`${renderLastAnswer(one, settings, page.now)} ${renderRedelivered(page, one)}`,
+    },
+    { label: 'Actions', cell: (one) => renderRedeliver(page, webhookOf(one), one, page.address) || '' },
+  ];
+  return {
+    noun: 'delivery',
+    columns: columns.filter(({ label }) => !webhook || label !== 'Webhook'),
+    idOf: ({ id }: Delivery) => `delivery-${id}`,
+  };
 }
 
 /** What the event is about: a service, a webhook, or the versions of an upgrade. */
@@ -194,5 +191,5 @@ export function renderRedeliver(
 ): Html | false {
   if (delivery.state === 'pending' || !webhook?.active) return false;
   const action = `${deliveryHref(page, delivery)}/redeliver`;
-  return webhookButton(page, { action, label: 'Redeliver', next });
+  return pageButton(page, { action, label: 'Redeliver', next });
 }

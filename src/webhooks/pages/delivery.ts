@@ -1,5 +1,6 @@
 // The page of one delivery: its attempts with their responses, what it waits for, and the request with the curl
 // command that sends it from a shell. The command has the signature of the request, but no key.
+import { formHref } from '../../console/action.ts';
 import { controls, quote } from '../../console/curl.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
@@ -23,14 +24,7 @@ import { receiverOf } from '../sending/target-policy.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
 import { renderOutcome, renderRedeliver, renderSubject } from './deliveries.ts';
-import {
-  deliveryHref,
-  formHref,
-  formatAddress,
-  renderDeliveryState,
-  signInHint,
-  webhookHref,
-} from './parts.ts';
+import { deliveryHref, formatAddress, renderDeliveryState, signInHint, webhookHref } from './parts.ts';
 
 /** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */
 const maxBodyShown = 32_768;

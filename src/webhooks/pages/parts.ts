@@ -1,11 +1,8 @@
 // What the pages of webhooks share: addresses, states and health in words.
-import { type PageAction, actionButton } from '../../console/action.ts';
-import { listAddress } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import { filterFields } from '../deliveries-fields.rest.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 import type { FailureWindow } from '../sending/failure-window.ts';
 import type { WebhookSettings } from '../settings.ts';
@@ -19,25 +16,6 @@ export function webhookHref({ href }: Place, id: string, ...segments: string[]):
 
 export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'webhookId' | 'id'>): string {
   return webhookHref(page, webhookId, 'deliveries', id);
-}
-
-export function returnAddress(page: PageContext<unknown>): string {
-  return listAddress(page, ['health', ...Object.keys(filterFields)]);
-}
-
-/** The form of an operation, which leads back to this page. */
-export function formHref(page: PageContext<unknown>, address: string, next = returnAddress(page)): string {
-  return `${address}?${new URLSearchParams({ next }).toString()}`;
-}
-
-type WebhookAction = Pick<PageAction, 'action' | 'label' | 'fields' | 'isPrimary'> & {
-  readonly next?: string;
-};
-
-/** A button that leads back to this page. Nothing for a reader without a session. */
-export function webhookButton(page: PageContext<unknown>, given: WebhookAction): Html | false {
-  const { formToken, isReadOnly: isDisabled } = page;
-  return formToken !== '' && actionButton({ next: returnAddress(page), ...given, formToken, isDisabled });
 }
 
 export function signInHint({ formToken }: PageContext<unknown>): Html | false {

@@ -1,5 +1,6 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed,
 // and since when.
+import { pageButton } from '../../console/action.ts';
 import { formatTime } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -9,7 +10,7 @@ import type { DeliveryFilter } from '../queue/delivery-filter.ts';
 import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
 import { listRedeliveries } from '../queue/redelivery.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { webhookButton, webhookHref } from './parts.ts';
+import { webhookHref } from './parts.ts';
 
 type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
 
@@ -57,7 +58,7 @@ async function findRecoverable(
 
 function recoverButton(page: PageContext<unknown>, { id }: Webhook, one: Recoverable): Html | false {
   const { state, since } = one;
-  return webhookButton(page, {
+  return pageButton(page, {
     action: webhookHref(page, id, 'redeliver'),
     label: `Redeliver ${formatRecoverable(one, page.now)}`,
     fields: { state, from: String(since) },
@@ -101,7 +102,7 @@ export async function renderRedeliverMatching(
     html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
   if (count === 0) return hint;
   const { webhookId } = filter;
-  const button = webhookButton(page, {
+  const button = pageButton(page, {
     action:
       webhookId === undefined
         ? page.href('services', 'webhooks', 'redeliver')

@@ -1,5 +1,6 @@
 // The page of one webhook: at the left its health, what can be redelivered, charts and its newest deliveries; at the
 // right its receiver, events, key and retries.
+import { formHref } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
@@ -16,7 +17,6 @@ import {
   type HealthView,
   deliveryHref,
   explainHealth,
-  formHref,
   formatAddress,
   healthColours,
   readWebhookHealth,
@@ -142,7 +142,7 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
     <h2>Danger zone</h2>
     <div class="actions" id="danger" data-live="5">
       ${webhook.active && html`<a class="destructive" href="${formHref(page, here('deactivate'))}">Deactivate …</a>`}
-      <a class="destructive" href="${formHref(page, here('delete'), href('services', 'webhooks'))}">Delete …</a>
+      <a class="destructive" href="${formHref(page, here('delete'), { next: href('services', 'webhooks') })}">Delete …</a>
     </div>`;
 }
 

@@ -1,25 +1,18 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { linkButton } from '../../console/action.ts';
-import { renderAgo } from '../../console/time.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import {
-  type Column,
+  type ListColumn,
   type ListParameters,
-  type Row,
-  type Sorting,
-  compareNaturally,
   listParameters,
-  pageRange,
   renderChips,
   renderEmpty,
-  renderList,
-  renderMenu,
-  renderPager,
+  renderEntries,
   renderToolbar,
-  sortBy,
-  sortableColumn,
-  sortingOf,
-} from '../../console/table.ts';
+  selectEntries,
+} from '../../console/list.ts';
+import { compareNaturally, renderMenu } from '../../console/table.ts';
+import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { boxName } from '../../rest/fields.ts';
@@ -34,16 +27,13 @@ import { maxSparks, sparkline } from './charts.ts';
 import {
   type HealthView,
   compareHealth,
-  formHref,
   formatReceiver,
   healthLabels,
   readWebhookHealth,
   renderDeliveryState,
   renderHealth,
-  returnAddress,
   signInHint,
   summariseHealth,
-  webhookButton,
   webhookHref,
 } from './parts.ts';
 import { formatPolicy } from './settings.ts';
@@ -53,53 +43,72 @@ const maxReceiverLength = 48;
 /** `lastAt` is 0 for a webhook without deliveries, and if the list is sorted by something else. */
 type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView; readonly lastAt: number };
 
-/** The health is the usual order, the worst first. */
-const orders = { health: 'ascending', name: 'ascending', last: 'descending' } as const;
+type WebhookOrder = 'health' | 'name' | 'last';
 
-type WebhookSorting = Sorting<keyof typeof orders>;
+const byName = (one: ListedWebhook, other: ListedWebhook) =>
+  compareNaturally(one.webhook.name, other.webhook.name);
+
+const size = { usual: maxWebhookIds, most: maxWebhookIds };
+
+/** The health is the usual order, the worst first. */
+const selection = {
+  textOf: ({ webhook: { name, hookUrl } }: ListedWebhook) => `${name} ${new URL(hookUrl).host}`,
+  orders: {
+    health: {
+      compare: (one: ListedWebhook, other: ListedWebhook) =>
+        compareHealth(one.view, other.view) || byName(one, other),
+    },
+    name: { compare: byName },
+    last: {
+      compare: (one: ListedWebhook, other: ListedWebhook) => one.lastAt - other.lastAt,
+      isDescending: true,
+    },
+  },
+} as const;
 
 export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => string | undefined): View<S> {
   return async (page) => {
-    const keep = listParameters(page.query, ['q', 'health', 'sort', 'order']);
-    const sorting = sortingOf(page.query, orders);
-    const searched = await searchWebhooks(store, page, pathOf(page.subject), sorting);
-    const listed = searched.filter(({ view }) => !keep.health || view.health === keep.health);
-    const range = pageRange(page.query, { usual: maxWebhookIds, most: maxWebhookIds });
-    const shown = listed.slice(range.start, range.start + range.num);
-    const { q: search = '', ...kept } = keep;
+    const all = await readWebhooks(store, page, pathOf(page.subject));
+    const searched = selectEntries(all, page, { ...selection, usual: all.length, most: all.length });
+    const filters = { health: ({ view }: ListedWebhook) => view.health };
+    const list = selectEntries(all, page, { ...selection, filters, ...size });
     return html`${renderToolbar({
       action: page.here(),
-      search: { label: 'Search name or host', value: search },
-      keep: kept,
-      chips: renderHealthChips(searched, keep),
-      count: html`<span id="webhook-count" data-live="10">${formatCount(listed.length, 'webhook')}</span>`,
+      search: { label: 'Search name or host', value: list.keep.q ?? '' },
+      keep: withoutSearch(list.keep),
+      chips: renderHealthChips(searched.shown, list.keep),
+      count: html`<span id="webhook-count" data-live="10">${formatCount(list.total, 'webhook')}</span>`,
       actions: linkButton(page, page.here('create'), 'Create webhook'),
     })}
       ${signInHint(page)}
       <div id="webhooks" data-live="10">
-        ${listed.length === 0 ? renderNone(page, keep) : await renderRows(page, store, shown, columnsOf(sorting, keep, listed))}
-        ${renderPager('Webhooks', range, listed.length, { keep })}
+        ${renderEntries(page, list, {
+          noun: 'webhook',
+          columns: await columnsOf(page, store, all, list.shown),
+          idOf: ({ webhook }) => `webhook-${webhook.id}`,
+          empty: renderNone(page),
+        })}
       </div>
-      ${canSelect(page) && shown.length > 0 && renderBulk(page)}
+      ${canSelect(page) && list.shown.length > 0 && renderBulk(page)}
       <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
   };
 }
 
-async function searchWebhooks(
+function withoutSearch({ q: _q, ...others }: ListParameters): ListParameters {
+  return others;
+}
+
+async function readWebhooks(
   store: ReadableStore,
   { query, now }: PageContext<unknown>,
   service: string | undefined,
-  sorting: WebhookSorting,
 ): Promise<ListedWebhook[]> {
   const windows = await store.deliveries.failureWindows();
   const settings = store.read(webhookSettings);
-  const words = (query.get('q') ?? '').trim().toLowerCase();
-  const named = listWebhooks(store, service).filter(({ name, hookUrl }) =>
-    `${name} ${new URL(hookUrl).host}`.toLowerCase().includes(words),
-  );
-  const ids = sorting.key === 'last' ? named.map(({ id }) => id) : [];
+  const all = listWebhooks(store, service);
+  const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
   const newest = await store.deliveries.newest(ids, 1);
-  const found = named.map((webhook) => {
+  return all.map((webhook) => {
     const [last] = newest.get(webhook.id) ?? [];
     return {
       webhook,
@@ -107,71 +116,17 @@ async function searchWebhooks(
       lastAt: last ? lastChangeAt(last) : 0,
     };
   });
-  const byName = (one: ListedWebhook, other: ListedWebhook) =>
-    compareNaturally(one.webhook.name, other.webhook.name);
-  return sortBy(found, sorting, {
-    health: (one, other) => compareHealth(one.view, other.view) || byName(one, other),
-    name: byName,
-    last: (one, other) => one.lastAt - other.lastAt,
-  });
 }
 
 function lastChangeAt({ endedAt, createdAt }: DeliverySummary): number {
   return endedAt ?? createdAt;
 }
 
-/** The scope only if there are several. */
-function columnsOf(
-  sorting: WebhookSorting,
-  keep: ListParameters,
-  listed: readonly ListedWebhook[],
-): Column[] {
-  return [
-    sortableColumn('Webhook', 'name', sorting, keep),
-    sortableColumn('Health', 'health', sorting, keep),
-    'Recent deliveries',
-    sortableColumn('Last delivery', 'last', sorting, keep),
-    ...(listed.some(({ webhook }) => webhook.service !== null) ? ['Scope'] : []),
-    'Actions',
-  ];
-}
-
-async function renderRows(
-  page: PageContext<unknown>,
-  store: ReadableStore,
-  shown: readonly ListedWebhook[],
-  columns: readonly Column[],
-): Promise<Html> {
-  const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
-  const ids = shown.map(({ webhook }) => webhook.id);
-  const newest = await store.deliveries.newest(ids, maxSparks);
-  const outcomes = await store.deliveries.lastOutcomes(ids);
-  const rows = shown.map((one): Row => {
-    const { id } = one.webhook;
-    const cells = rowOf(page, one, {
-      recent: newest.get(id) ?? [],
-      outcome: outcomes.get(id),
-      undelivered: undelivered.get(id) ?? 0,
-    });
-    return columns.includes('Scope')
-      ? cells.toSpliced(-1, 0, renderService(page, store, one.webhook))
-      : cells;
-  });
-  return renderList(
-    'Webhooks',
-    columns,
-    rows,
-    ids.map((id) => `webhook-${id}`),
+function renderNone({ here, isReadOnly }: PageContext<unknown>): Html {
+  return renderEmpty(
+    'There are no webhooks yet. A webhook sends the events of services to an address.',
+    isReadOnly ? undefined : { href: here('create'), label: 'Create the first webhook' },
   );
-}
-
-function renderNone({ here, isReadOnly }: PageContext<unknown>, { q, health }: ListParameters): Html {
-  return q || health
-    ? renderEmpty('No webhook matches.', { href: here(), label: 'Remove the filters' })
-    : renderEmpty(
-        'There are no webhooks yet. A webhook sends the events of services to an address.',
-        isReadOnly ? undefined : { href: here('create'), label: 'Create the first webhook' },
-      );
 }
 
 /** Links to the webhooks of each health, with their numbers. */
@@ -195,33 +150,63 @@ function renderHealthChips(
   </p>`;
 }
 
-/** `undelivered` counts the deliveries that a redelivery can recover. */
-type WebhookDeliveries = {
-  readonly recent: readonly DeliverySummary[];
-  readonly outcome: 'delivered' | 'failed' | undefined;
-  readonly undelivered: number;
-};
-
-function rowOf(
+/** The scope only if there are several. */
+async function columnsOf(
   page: PageContext<unknown>,
-  { webhook, view }: ListedWebhook,
-  { recent, outcome, undelivered }: WebhookDeliveries,
-): Row {
-  const [last] = recent;
-  const ended = recent.find(({ state }) => state === 'delivered' || state === 'failed');
-  const ping = outcome === 'failed' && ended?.isPing ? 'a ping' : '';
+  store: ReadableStore,
+  all: readonly ListedWebhook[],
+  shown: readonly ListedWebhook[],
+): Promise<ListColumn<ListedWebhook, WebhookOrder>[]> {
+  const ids = shown.map(({ webhook }) => webhook.id);
+  const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
+  const newest = await store.deliveries.newest(ids, maxSparks);
+  const outcomes = await store.deliveries.lastOutcomes(ids);
+  const recentOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id) ?? [];
   return [
-    html`${
-      canSelect(page) &&
-      html`<input type="checkbox" form="bulk" name="${boxName('ids', webhook.id)}" aria-label="Select ${webhook.name}" />`
-    }
-      <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>
-      <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
-    html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(webhook, view) || ping}</span>`,
-    last ? sparkline(recent) : html`<span class="none">No deliveries yet</span>`,
-    last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`,
-    renderRowMenu(page, webhook, undelivered),
+    { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, webhook) },
+    {
+      label: 'Health',
+      sort: 'health',
+      cell: ({ webhook, view }) => {
+        const outcome = outcomes.get(webhook.id);
+        const ended = newest
+          .get(webhook.id)
+          ?.find(({ state }) => state === 'delivered' || state === 'failed');
+        const ping = outcome === 'failed' && ended?.isPing ? 'a ping' : '';
+        return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(webhook, view) || ping}</span>`;
+      },
+    },
+    {
+      label: 'Recent deliveries',
+      cell: (one) =>
+        recentOf(one).length > 0
+          ? sparkline(recentOf(one))
+          : html`<span class="none">No deliveries yet</span>`,
+    },
+    {
+      label: 'Last delivery',
+      sort: 'last',
+      cell: (one) => {
+        const [last] = recentOf(one);
+        return last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`;
+      },
+    },
+    ...(all.some(({ webhook }) => webhook.service !== null)
+      ? [{ label: 'Scope', cell: ({ webhook }: ListedWebhook) => renderService(page, store, webhook) }]
+      : []),
+    {
+      label: 'Actions',
+      cell: ({ webhook }) => renderRowMenu(page, webhook, undelivered.get(webhook.id) ?? 0),
+    },
   ];
+}
+
+function renderName(page: PageContext<unknown>, webhook: Webhook): Html {
+  const { id, name } = webhook;
+  const box = html`<input type="checkbox" form="bulk" name="${boxName('ids', id)}" aria-label="Select ${name}" />`;
+  return html`${canSelect(page) && box}
+    <a href="${webhookHref(page, id)}"><bdi>${name}</bdi></a>
+    <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`;
 }
 
 export function renderService(page: PageContext<unknown>, store: ReadableStore, { service }: Webhook): Html {
@@ -253,7 +238,7 @@ function renderBulk(page: PageContext<unknown>): Html {
       >${label}</button
     >`;
   return html`<form id="bulk" class="bulk" method="get" autocomplete="off" aria-label="Selected webhooks">
-    <input type="hidden" name="f" value="html" /><input type="hidden" name="next" value="${returnAddress(page)}" />
+    <input type="hidden" name="f" value="html" /><input type="hidden" name="next" value="${page.address}" />
     <input type="hidden" name="${boxName('ids')}" />
     ${ask('deactivate', 'Deactivate', 'quiet')} ${send('activate', 'Activate')}
     ${send('redeliver', 'Redeliver', 'Send again what the receivers did not get')} ${ask('delete', 'Delete', 'destructive')}
@@ -269,7 +254,7 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
     !active && renderActivate(page, id),
     active &&
       undelivered > 0 &&
-      webhookButton(page, {
+      pageButton(page, {
         action: webhookHref(page, id, 'redeliver'),
         label: `Redeliver ${formatNumber(undelivered)} not delivered`,
       }),
@@ -280,9 +265,9 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
 }
 
 export function renderPing(page: PageContext<unknown>, id: string): Html | false {
-  return webhookButton(page, { action: webhookHref(page, id, 'ping'), label: 'Ping' });
+  return pageButton(page, { action: webhookHref(page, id, 'ping'), label: 'Ping' });
 }
 
 export function renderActivate(page: PageContext<unknown>, id: string, isPrimary = false): Html | false {
-  return webhookButton(page, { action: webhookHref(page, id, 'activate'), label: 'Activate', isPrimary });
+  return pageButton(page, { action: webhookHref(page, id, 'activate'), label: 'Activate', isPrimary });
 }

@@ -26,7 +26,6 @@ import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from '.
 import { jobTitle } from './pages/job-parts.ts';
 import { jobListView } from './pages/job-list.ts';
 import { jobView } from './pages/jobs.ts';
-import { reportView } from './pages/report.ts';
 import {
   ignoreWindowsField,
   ignoredWindows,
@@ -96,10 +95,7 @@ export function jobsResource(options: JobsOptions): Resource {
       header: ['when', 'code', 'message'],
       rows: ({ subject }) => messageRows(jobService, subject),
     },
-    view: (page) =>
-      page.query.get('view') === 'report'
-        ? reportView(options, page.subject, page)
-        : jobView(options, page.subject, page),
+    view: (page) => jobView(options, page.subject, page),
     operations: {
       cancel: cancelOperation(options),
       resume: resumeOperation(options),

@@ -264,34 +264,6 @@ describe('after a job', () => {
     expect(page).toMatch(/<dt>This run<\/dt>\s*<dd>5 s<\/dd>/);
   });
 
-  it('has a report of an ended job: who, when, versions, phases, components and failures', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    await startRelease();
-    await server.runtime.advance(hour);
-    const href = /href="([^"]*\?view=report)"/.exec(await openJob())?.[1] ?? '';
-    const read = async () => (await server.get(href, { accept: 'text/html', cookie })).body;
-    const cells = (page: string, name: string) => {
-      const row = page.split(`scope="row">${name}</th>`)[1]?.split('</tr>')[0] ?? '';
-      return [...row.matchAll(/<td[^>]*>(?:<div>)?([^<]*)/g)].map(([, text]) => text?.trim());
-    };
-    const failed = await read();
-    expect(cells(failed, 'Prepare')).toEqual(['done', '8 of 8', '8 s']);
-    expect(cells(failed, 'Final check')).toEqual(['not started', '0 of 1', '–']);
-    expect(cells(failed, 'ADMIN')).toEqual(['3 of 3']);
-    expect(cells(failed, 'MAP')).toEqual(['0 of 2']);
-    expect(cells(failed, 'NOTEBOOK')).toEqual(['0 of 2']);
-    await send(await open(), '/resume');
-    await server.runtime.advance(hour);
-    const body = await read();
-    expect(body).toMatch(/<dt>Started by<\/dt>\s*<dd>administrator<\/dd>/);
-    expect(body).toMatch(/<dt>Version after<\/dt>\s*<dd>11\.0\.0\.2632<\/dd>/);
-    expect(body).toContain('Product 11.0 (11.0.0.2632)');
-    expect(body).toMatch(/scope="row">Deployments<\/th>[\s\S]*?\d min/);
-    expect(cells(body, 'Final check').slice(0, 2)).toEqual(['done', '1 of 1']);
-    expect(cells(body, 'MAP')).toEqual(['2 of 2']);
-    expect(body).toMatch(/<code>2901<\/code>[\s\S]*<code>2902<\/code>/);
-  });
-
   it('rolls back to an earlier patch with two clicks', async () => {
     await start();
     await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
@@ -324,7 +296,6 @@ describe('after a job', () => {
       expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
       expect(list).toContain('<span class="state bad">Failed</span>');
       expect(list).toContain('<p class="total">1 job</p>');
-      expect(list).toContain(`<a href="/admin/system/jobs/${jobId}?view=report">Printable report</a>`);
       const page = await show(`${path}/${jobId}`);
       expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
       expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);

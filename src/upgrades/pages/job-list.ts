@@ -7,7 +7,6 @@ import {
   renderEntries,
   renderListPage,
 } from '../../console/list.ts';
-import { renderMenu } from '../../console/table.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -64,15 +63,6 @@ function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): L
       cell: (job) => (job.startedAt === null ? '–' : formatDuration(durationOf(job, page.now))),
     },
     { label: 'By', cell: ({ startedBy }) => html`<bdi>${startedBy}</bdi>` },
-    {
-      label: 'Actions',
-      cell: (job) =>
-        renderMenu(job.id, jobTitle(job), [
-          html`<a href="${hrefOf(job)}">Open</a>`,
-          !isOpen(job) &&
-            html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`,
-        ]),
-    },
   ];
 }
 

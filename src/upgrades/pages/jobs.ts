@@ -33,14 +33,14 @@ import { phasesView, tilesOf, tilesView } from './picture.ts';
 const maxMessages = 200;
 
 /** Failures, resumptions, cancellations, and workloads that were put back. */
-export const interventions: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
+const interventions: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
 
 /** Of all runs, with the time between them. 0 if the job has not started. */
 export function durationOf({ startedAt, endedAt }: Job, now: number): number {
   return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
 }
 
-export type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
+type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
 
 type PageOf = PageContext<unknown>;
 
@@ -83,7 +83,6 @@ function timesView({ store, job, at, page }: JobState): Html {
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
   if (endedAt === null) return html`${start}${began}.`;
   return html`${start}${began}, ended ${renderAgo(endedAt, at)}.
-    <a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>
     ${canRollBack(store, job) && html`<a href="${page.href('system', 'upgrades')}?rollback">Roll back …</a>`}`;
 }
 
@@ -163,7 +162,7 @@ function followLine(page: PageOf, isFollowed: boolean): Html {
   return html`<p class="hint" data-notify><noscript>${reload}</noscript></p>`;
 }
 
-/** What the reader can do now, or why he cannot. */
+/** What the reader can do now, or why nothing can be done. */
 function actionsOf({ store, job, plan, page }: JobState): {
   readonly button?: Html;
   readonly text?: Html | string;

@@ -82,32 +82,6 @@ function partList(label: string, parts: readonly Part[]): Html {
   </ol>`;
 }
 
-/** A phase as the report shows it. */
-type PhaseSummary = {
-  readonly label: string;
-  readonly state: string;
-  readonly done: number;
-  readonly steps: number;
-  /** Undefined if it has not started. */
-  readonly ms: number | undefined;
-};
-
-export function phaseSummaries(job: Job): PhaseSummary[] {
-  const { phases } = job.timeline;
-  const hops = new Set(phases.flatMap(({ hop }) => hop ?? [])).size;
-  return phases.map((phase) => {
-    const state = stateOfPhase(job, phase);
-    const reached = Math.min(Math.max(job.next - phase.first, 0), phase.steps);
-    return {
-      label: `${phaseLabel(phase, phases)}${hops > 1 && phase.hop !== undefined ? ` ${phase.hop + 1}` : ''}`,
-      state: stateLabels[state],
-      done: state === 'done' ? phase.steps : reached,
-      steps: phase.steps,
-      ms: state === 'waiting' ? undefined : phase.ms,
-    };
-  });
-}
-
 /** A release that also installs its patches updates deployments twice. */
 function phaseLabel(phase: Phase, all: readonly Phase[]): string {
   const first = all.find(({ name, hop }) => name === phase.name && hop === phase.hop);

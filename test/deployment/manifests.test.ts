@@ -9,8 +9,8 @@ import { parseEnv, promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig } from '../../src/config/config.ts';
 import {
+  eventPermissions,
   neededPermissions,
-  optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-templates.ts';
@@ -149,7 +149,7 @@ describe('the step templates', () => {
 
 describe('the Deployment', () => {
   it('has exactly the permissions that upgrades need', () => {
-    const wanted = [...neededPermissions, ...optionalPermissions.flatMap(({ permissions }) => permissions)];
+    const wanted = [...neededPermissions, ...eventPermissions];
     const sort = (list: readonly object[] = []) => list.map((one) => JSON.stringify(one)).sort();
     expect(sort(permissionsOf(find(steward, 'Role')))).toEqual(sort(wanted));
     expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });

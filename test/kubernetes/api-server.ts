@@ -128,7 +128,7 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     };
   }
 
-  /** Sends the changes after a version until the client disconnects. */
+  /** Sends the changes after a version until the client disconnects. Only kubectl watches. */
   function watch(target: Target, query: URLSearchParams, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'application/json' });
     const wanted = isWanted(target, query);
@@ -136,22 +136,8 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
       if (resource !== target.resource || !wanted(object)) return;
       response.write(`${JSON.stringify({ type, object })}\n`);
     };
-    const since = Number(query.get('resourceVersion') ?? 0);
-    let stop: () => void = () => undefined;
-    const follow = (version: number) => {
-      storage.changesSince(version).forEach(send);
-      stop = storage.onChange(send);
-    };
-    if (since === 0) {
-      // A real server may begin with the state before the last change of the specification, so this one always does.
-      const old = registry
-        .list(target)
-        .filter(wanted)
-        .flatMap((object) => storage.stateBefore(object) ?? []);
-      for (const change of old) send({ ...change, type: 'ADDED' });
-      const versions = [Number(storage.version()), ...old.map(({ version }) => version)];
-      setTimeout(() => follow(Math.min(...versions)), 50);
-    } else follow(since);
+    storage.changesSince(Number(query.get('resourceVersion') ?? 0)).forEach(send);
+    const stop = storage.onChange(send);
     response.flushHeaders();
     const seconds = Number(query.get('timeoutSeconds') ?? '0');
     const timer = seconds > 0 ? setTimeout(() => response.end(), seconds * 1000) : undefined;

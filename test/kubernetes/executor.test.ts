@@ -159,7 +159,12 @@ describe('a change by another client', () => {
 
   it('that deletes the workload fails the step', async () => {
     const { on, executor } = await open();
+    await executor.apply(toImage('a:2-stuck'), context);
+    const verified = executor.verify(toImage('a:2-stuck'), context);
+    verified.catch(() => undefined);
+    await expect.poll(() => on.faults.requests.some((one) => one.path.includes('/pods?'))).toBe(true);
     await on.request('DELETE', `/apis/apps/v1/namespaces/${on.namespace}/deployments/a`);
+    await expect(verified).rejects.toThrow('deployment/a no longer exists.');
     await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow('deployment/a no longer exists.');
   });
 });

@@ -88,7 +88,6 @@ export async function startFaults({ target, user }: FaultsOptions) {
     recorded.status = answer.statusCode;
     const { connection: _connection, 'keep-alive': _keepAlive, ...headers } = answer.headers;
     response.writeHead(answer.statusCode ?? 502, headers);
-    response.flushHeaders();
     pipeline(answer, response, () => undefined);
   }
 

@@ -5,8 +5,8 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import {
   type Permission,
+  eventPermissions,
   neededPermissions,
-  optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
@@ -117,22 +117,6 @@ it('every matching workload whose rollout could not complete is a problem, and n
   ]);
 });
 
-it('a quota without room for a rollout is a problem', async () => {
-  const { on, plan } = await open({ name: 'full', replicas: 1 });
-  await on.settled('Deployment', 'full');
-  await on.request('POST', `/api/v1/namespaces/${on.namespace}/resourcequotas`, {
-    apiVersion: 'v1',
-    kind: 'ResourceQuota',
-    metadata: { name: 'small' },
-    spec: { hard: { pods: '1' } },
-  });
-  await expect
-    .poll(async () => (await plan(['FULL'])).problems)
-    .toEqual([
-      'cluster: deployment/full: needs one more pod while it is rolled out, for which the quota small has no room: pods is at 1 of 1.',
-    ]);
-});
-
 it('an API server that cannot be reached is the only problem', async () => {
   const { on, plan } = await open();
   await on.faults.down();
@@ -193,7 +177,6 @@ const rulesFor = (permissions: readonly Permission[]): Rules =>
     verbs: [verb],
     ...(name !== undefined && { resourceNames: [name] }),
   }));
-const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
 
 it('missing permissions are one problem, beside those that can be found without them', async () => {
   const { on, plan } = await open({ name: 'apps' });
@@ -217,10 +200,7 @@ it('the needed permissions are enough to update a workload and to roll back a st
   const { workloads, problems, notices } = await plan(['STORE'], [], { stepTemplates: false });
   expect(problems).toEqual([]);
   expect(notices).toEqual([
-    `not allowed in the namespace ${on.namespace}: watch deployments.apps; watch statefulsets.apps; watch daemonsets.apps; ` +
-      'watch pods. Steward reads them again at an interval instead, which takes more requests.',
     `not allowed in the namespace ${on.namespace}: create events. Steward writes no Events.`,
-    `not allowed in the namespace ${on.namespace}: list resourcequotas. Steward does not check whether quotas have room for rollouts.`,
   ]);
   const executor = createTestExecutor(on);
   const context = {
@@ -253,7 +233,7 @@ it('the needed permissions are enough to update a workload and to roll back a st
 it('permissions that a review of the rules does not list are reviewed one by one, if the review is incomplete', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
-  const all = [...neededPermissions, ...templatePermissions, ...allOptional];
+  const all = [...neededPermissions, ...templatePermissions, ...eventPermissions];
   await on.allow(rulesFor(all.filter(({ verb, resource }) => !(verb === 'delete' && resource === 'pods'))));
   const [listed] = rulesFor(neededPermissions);
   const status = { resourceRules: [listed], nonResourceRules: [], incomplete: true };
@@ -268,7 +248,7 @@ it('permissions that a review of the rules does not list are reviewed one by one
 it('with all permissions of the Role there is no notice', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
-  await on.allow(rulesFor([...neededPermissions, ...templatePermissions, ...allOptional]));
+  await on.allow(rulesFor([...neededPermissions, ...templatePermissions, ...eventPermissions]));
   expect(await plan(['APPS'])).toMatchObject({ problems: [], notices: [] });
 });
 

@@ -1,10 +1,10 @@
-// How many requests an upgrade sends to the API server: with watches, and without the permission to watch.
+// How many requests an upgrade sends to the API server.
 import { afterEach, expect, it } from 'vitest';
 import { startServer } from '../kit/server.ts';
 import type { Cluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';
-import { contextOf, openDeployment, workload } from './single-deployment.ts';
+import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
 import { openWorkloads } from './upgrade-kit.ts';
 
 const closing: (() => Promise<void>)[] = [];
@@ -13,8 +13,7 @@ afterEach(async () => {
 });
 
 const names = Array.from({ length: 12 }, (_, index) => `part-${index + 1}`);
-const maxPerWorkload = 8;
-const maxOfShortRollout = 7;
+const maxPerWorkload = 4;
 
 const openNamespace = () => openWorkloads(names);
 
@@ -22,8 +21,6 @@ const isPreflight = ({ method, path }: RecordedRequest) =>
   path === '/version' ||
   path.endsWith('/selfsubjectrulesreviews') ||
   (method === 'GET' && /\?limit=\d+$/.test(path));
-const isEvent = ({ path }: RecordedRequest) => /\/events(\?|$)/.test(path);
-const isWatch = ({ path }: RecordedRequest) => path.includes('watch=true');
 
 /** Installs a patch of all workloads; returns the requests of its job without those of the preflight. */
 async function upgrade(cluster: Cluster): Promise<RecordedRequest[]> {
@@ -55,44 +52,38 @@ async function upgrade(cluster: Cluster): Promise<RecordedRequest[]> {
   return cluster.faults.requests.slice(before).filter((one) => !isPreflight(one));
 }
 
-it('an upgrade at parallelism 1 sends at most seven requests per workload', async () => {
+it('an upgrade at parallelism 1 sends at most four requests per workload, and those that look at it', async () => {
   const cluster = await openNamespace();
   const requests = await upgrade(cluster);
-  expect(requests.filter(isWatch).length).toBeGreaterThanOrEqual(names.length);
-  const counted = requests.filter(({ method, path }) => !(path.includes('/leases') && method !== 'GET'));
+  const isLook = ({ method, path }: RecordedRequest) =>
+    method === 'GET' && /\/deployments\/|\/pods\?/.test(path);
+  const isRenewal = ({ method, path }: RecordedRequest) => path.includes('/leases') && method !== 'GET';
+  const counted = requests.filter((one) => !isLook(one) && !isRenewal(one));
   // The plan reads the Lease and the templates; the job reads the Lease when it takes and releases it, and looks
   // for Jobs of earlier ones.
   const ofJob = 5;
-  expect((counted.length - ofJob) / names.length).toBeLessThanOrEqual(maxOfShortRollout);
+  expect((counted.length - ofJob) / names.length).toBeLessThanOrEqual(maxPerWorkload);
   const patchesOf = (name: string) =>
     counted.filter(({ method, path }) => method === 'PATCH' && path.includes(`/deployments/${name}?`));
   for (const name of names) expect(patchesOf(name)).toHaveLength(1);
 });
 
-it('a rollout that takes longer does not take more requests', async () => {
+it('a rollout that takes longer takes at most two requests every two seconds', async () => {
   const { on, start } = await openDeployment();
-  const executor = start({ pollIntervalMs: 20 });
+  const options = fast();
+  const { runtime } = options;
+  const executor = start({ ...options, pollIntervalMs: 500 });
   const slow = { ...workload, parts: [{ container: 'a', image: 'a:2-stuck', formerImage: 'a:1' }] };
-  await executor.perform('launch', contextOf());
-  const before = on.faults.requests.length;
   await executor.apply(slow, contextOf());
+  const startedAt = runtime.now();
   const verified = executor.verify(slow, contextOf());
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await runtime.sleep(60_000);
+  const seconds = (runtime.now() - startedAt) / 1000;
+  const counted = on.faults.requests.filter(({ method }) => method === 'GET');
   on.kubelet.heal('stuck');
   await verified;
-  const counted = on.faults.requests.slice(before);
-  expect(counted.filter(isEvent)).toHaveLength(2);
-  expect(counted.filter(isWatch)).toHaveLength(2);
-  expect(counted.length).toBeLessThanOrEqual(maxPerWorkload);
-});
-
-it('without the permission to watch, the rollout is polled', async () => {
-  const { on, start, image } = await openDeployment();
-  on.faults.inject({ path: /watch=true/, times: Infinity, act: { status: 403 } });
-  const executor = start();
-  await executor.apply(workload, contextOf());
-  await executor.verify(workload, contextOf());
-  expect(await image()).toBe('a:2');
-  expect(on.faults.requests.filter(isWatch).length).toBeGreaterThan(0);
-  expect(on.faults.requests.filter(isWatch).every(({ status }) => status === 403)).toBe(true);
+  // Those of the first five seconds, and of `apply`.
+  const ofStart = 10;
+  expect(counted.length).toBeLessThanOrEqual(ofStart + seconds);
+  expect(counted.filter(({ path }) => path.includes('/pods?')).length).toBeGreaterThan(0);
 });

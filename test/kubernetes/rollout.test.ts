@@ -1,8 +1,7 @@
-// The decisions that are made from counters, conditions, pods, strategies and quotas.
+// The decisions that are made from counters, conditions, pods and strategies.
 import { describe, expect, it } from 'vitest';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
-import { findExceededQuotas, parseQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
 import {
   RolloutMonitor,
   findImageError,
@@ -155,66 +154,6 @@ describe('a workload', () => {
   });
 });
 
-describe('room for a rollout', () => {
-  it.each([
-    ['500m', 0.5],
-    ['1.5Gi', 1.5 * 2 ** 30],
-    ['1e3', 1000],
-    ['2k', 2000],
-    ['3', 3],
-  ])('%s is %d', (text, value) => {
-    expect(parseQuantity(text)).toBe(value);
-  });
-
-  const resources = { requests: { cpu: '500m', memory: '1Gi' } };
-  const spec = (replicas: number, strategy: object): NonNullable<WorkloadObject['spec']> => ({
-    replicas,
-    strategy,
-    template: {
-      spec: {
-        containers: [{ name: 'a', resources }],
-        initContainers: [{ name: 'i', resources: { requests: { cpu: '2' } } }],
-      },
-    },
-  });
-  const rolling = (maxUnavailable: number | string, maxSurge: number | string) => ({
-    type: 'RollingUpdate',
-    rollingUpdate: { maxUnavailable, maxSurge },
-  });
-  it.each<
-    [
-      string,
-      NonNullable<WorkloadObject['spec']>,
-      Record<string, string>,
-      Record<string, string>,
-      RegExp | undefined,
-    ]
-  >([
-    ['no room for a pod', spec(2, {}), { pods: '2' }, { pods: '2' }, /pods is at 2 of 2/],
-    ['room for a pod', spec(2, {}), { pods: '3' }, { pods: '2' }, undefined],
-    ['a pod may be unavailable', spec(2, rolling(1, 1)), { pods: '2' }, { pods: '2' }, undefined],
-    ['a quarter of four may be unavailable', spec(4, {}), { pods: '4' }, { pods: '4' }, undefined],
-    ['all pods are deleted first', spec(2, { type: 'Recreate' }), { pods: '2' }, { pods: '2' }, undefined],
-    ['no pods', spec(0, {}), { pods: '0' }, { pods: '0' }, undefined],
-    [
-      'too little CPU for the init container',
-      spec(1, {}),
-      { 'requests.cpu': '2' },
-      { 'requests.cpu': '500m' },
-      /requests.cpu is at 500m of 2/,
-    ],
-    ['enough memory', spec(1, {}), { 'requests.memory': '3Gi' }, { 'requests.memory': '1Gi' }, undefined],
-    ['limits that no container has', spec(1, {}), { 'limits.cpu': '1' }, { 'limits.cpu': '1' }, undefined],
-    ['another resource', spec(1, {}), { services: '1' }, { services: '1' }, undefined],
-  ])('%s', (_what, of, hard, used, expected) => {
-    const problems = findExceededQuotas(parseWorkload('Deployment', { metadata: { name: 'a' }, spec: of }), [
-      { name: 'q', hard, used },
-    ]);
-    if (expected) expect(problems).toEqual([expect.stringMatching(expected)]);
-    else expect(problems).toEqual([]);
-  });
-});
-
 it('missing permissions are grouped by resource', () => {
   expect(
     formatPermissions([
@@ -256,6 +195,7 @@ describe('an image that cannot be pulled', () => {
       runStartedAt,
       rolloutTimeoutMs: 600_000,
       imageTimeoutMs: 30_000,
+      maxGapMs: 10_000,
     });
     const state = { waiting: { reason: 'ImagePullBackOff', message: 'not found' } };
     const status = { name: 'a', image: 'a:2', imageID: '', ready: false, restartCount: 0, state };
@@ -294,6 +234,7 @@ describe('a rollout without progress', () => {
       runStartedAt: 0,
       rolloutTimeoutMs: 60_000,
       imageTimeoutMs: 30_000,
+      maxGapMs: 10_000,
     });
 
   it('fails when the time is over', () => {

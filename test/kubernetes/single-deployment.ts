@@ -43,9 +43,10 @@ export const workload = {
 
 /**
  * With a factor of 50, the 30 seconds for which a Lease is valid take less than a second. A rollout has 20 seconds
- * with every factor.
+ * with every factor, and a look at it 10 seconds.
  */
 export const fast = (factor = 50) => ({
   runtime: createFastRuntime(factor),
   rolloutTimeoutMs: 20_000 * factor,
+  maxGapMs: 10_000 * factor,
 });

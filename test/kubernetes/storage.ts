@@ -56,11 +56,6 @@ export function createStorage() {
     version: () => String(version),
     /** Changes after a version, oldest first. */
     changesSince: (since: number): Change[] => changes.filter((change) => change.version > since),
-    /** The last state of an earlier generation, if there is one. */
-    stateBefore({ metadata: { uid, generation = 0 } }: KubeObject): Change | undefined {
-      const own = changes.filter(({ object }) => object.metadata.uid === uid);
-      return own.findLast(({ object }) => (object.metadata.generation ?? 0) < generation) ?? own.at(-1);
-    },
     onChange(listener: (change: Change) => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -10,7 +10,6 @@ import {
   CustomObjectsApi,
   KubeConfig,
   type V1Lease,
-  type V1Pod,
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
@@ -18,10 +17,8 @@ import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
 import type { Permission, Rule } from './permissions.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
-import type { ClusterQuota } from './quota.ts';
 import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import type { CronJobObject } from './step-templates.ts';
-import { createWatch } from './watch.ts';
 import {
   type ClusterWorkload,
   type Kind,
@@ -82,7 +79,6 @@ function createApis(config: KubeConfig) {
     coordination: config.makeApiClient(CoordinationV1Api),
     authorization: config.makeApiClient(AuthorizationV1Api),
     version: config.makeApiClient(VersionApi),
-    watch: createWatch(config),
     // For CronJobs and Jobs, because it passes objects on as they are.
     objects: config.makeApiClient(CustomObjectsApi),
     workloads: {
@@ -182,12 +178,12 @@ export class Cluster {
   }
 
   /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
-  async listPods(labelSelector: string): Promise<{ pods: ClusterPod[]; resourceVersion: string }> {
+  async listPods(labelSelector: string): Promise<ClusterPod[]> {
     const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
-    const { items, metadata } = await this.#send('list pods', (options) =>
+    const { items } = await this.#send('list pods', (options) =>
       this.#apis.core.listNamespacedPod(request, options),
     );
-    return { pods: items.map(parsePod), resourceVersion: metadata?.resourceVersion ?? '' };
+    return items.map(parsePod);
   }
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {
@@ -195,21 +191,6 @@ export class Cluster {
     await this.#send(`delete pods/${name}`, (options) =>
       this.#apis.core.deleteNamespacedPod(request, options),
     );
-  }
-
-  /** Leaves out quotas with scopes, which do not apply to every pod. */
-  async listQuotas(): Promise<ClusterQuota[]> {
-    const request = { namespace: this.#namespace, limit: maxListed };
-    const { items } = await this.#send('list resourcequotas', (options) =>
-      this.#apis.core.listNamespacedResourceQuota(request, options),
-    );
-    return items
-      .filter(({ spec }) => !spec?.scopes?.length && !spec?.scopeSelector)
-      .map(({ metadata, status }) => ({
-        name: metadata?.name ?? '',
-        hard: status?.hard ?? {},
-        used: status?.used ?? {},
-      }));
   }
 
   async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
@@ -299,30 +280,6 @@ export class Cluster {
   async createEvent(body: CoreV1Event): Promise<void> {
     const request = { namespace: this.#namespace, body, fieldManager };
     await this.#send('create events', (options) => this.#apis.core.createNamespacedEvent(request, options));
-  }
-
-  /** Resolves when the server ends the watch. */
-  watchWorkload(
-    { kind, name, resourceVersion }: WorkloadRef & { readonly resourceVersion: string },
-    onChange: (found: ClusterWorkload | undefined) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const path = `/apis/apps/v1/namespaces/${this.#namespace}/${plurals[kind]}`;
-    const query = { fieldSelector: `metadata.name=${name}`, resourceVersion };
-    return this.#apis.watch(path, query, signal, (type, object) =>
-      onChange(type === 'DELETED' ? undefined : parseWorkload(kind, object as WorkloadObject)),
-    );
-  }
-
-  watchPods(
-    query: { readonly labelSelector: string; readonly resourceVersion?: string },
-    onChange: (pod: ClusterPod, isDeleted: boolean) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const path = `/api/v1/namespaces/${this.#namespace}/pods`;
-    return this.#apis.watch(path, query, signal, (type, object) =>
-      onChange(parsePod(object as V1Pod), type === 'DELETED'),
-    );
   }
 
   #send<T>(what: string, request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {

@@ -19,7 +19,6 @@ import {
   normalizeName,
 } from './matching.ts';
 import { type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
-import { findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -189,7 +188,7 @@ function swapImages({ parts, ...workload }: Workload): Workload {
 }
 
 function findUnfitWorkloads(
-  { workloads: cluster = [], jobEnds, quotas }: NamespaceState,
+  { workloads: cluster = [], jobEnds }: NamespaceState,
   workloads: readonly Workload[],
 ): string[] {
   const moved = new Set(workloads.map(({ name }) => name));
@@ -198,7 +197,6 @@ function findUnfitWorkloads(
     .flatMap((found) => [
       ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
       ...(isHealthy(found) || mayBeUnhealthy(found, jobEnds) ? [] : [`${formatUnhealthy(found)}.`]),
-      ...findExceededQuotas(found, quotas),
     ]);
 }
 

@@ -1,5 +1,5 @@
-// Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what
-// blocks an upgrade.
+// Reads the state of a namespace before an upgrade: its workloads, what Steward may do there, and what blocks
+// an upgrade.
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { JobEnd } from '../../planning/workloads.ts';
 import { type JobEnds, jobOf } from './abandoned-job.ts';
@@ -8,13 +8,12 @@ import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import {
   type Permission,
+  eventPermissions,
   formatPermissions,
   isGranted,
   neededPermissions,
-  optionalPermissions,
   templatePermissions,
 } from './permissions.ts';
-import type { ClusterQuota } from './quota.ts';
 import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-templates.ts';
 import type { ClusterWorkload } from './workload.ts';
 
@@ -44,7 +43,6 @@ export type NamespaceOptions = {
 
 export type NamespaceState = {
   readonly workloads: readonly ClusterWorkload[] | undefined;
-  readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
   readonly notices: readonly string[];
   readonly jobEnds: JobEnds;
@@ -58,7 +56,6 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
   const cluster = connection.withRetry({ retryMs, slowUntil });
   const unreadable = {
     workloads: undefined,
-    quotas: [],
     notices: [],
     jobEnds: new Map(),
     templates: noTemplates,
@@ -71,17 +68,15 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
     const needed = [...neededPermissions, ...(stepTemplates ? templatePermissions : [])];
-    const allDenied = await findDenied(cluster, [...needed, ...allOptional]);
+    const allDenied = await findDenied(cluster, [...needed, ...eventPermissions]);
     const denied = needed.filter((one) => allDenied.includes(one));
     const problems = formatDenied(denied, needed, namespace);
+    const mayWriteEvents = !eventPermissions.some((one) => allDenied.includes(one));
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
-    const deniedOptional = allOptional.filter((one) => allDenied.includes(one));
-    const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
     const mayListTemplates = stepTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
-    const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
+    const [{ workloads, isComplete }, conflict, templates] = await Promise.all([
       cluster.listWorkloads(),
-      mayReadQuotas ? cluster.listQuotas() : [],
       denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
       mayListTemplates ? cluster.listCronJobs(stepLabel).then(selectTemplates) : noTemplates,
     ]);
@@ -95,11 +90,10 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
       return { ...unreadable, problems: [`the namespace ${namespace} does not exist.`] };
     return {
       workloads,
-      quotas,
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
-        ...formatDeniedOptional(deniedOptional, namespace),
+        ...(mayWriteEvents ? [] : [formatWithoutEvents(namespace)]),
         ...(options.hasDatabase ? [] : [noDatabase]),
       ],
       jobEnds: await findJobEnds(workloads, options),
@@ -113,7 +107,9 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
 const noDatabase =
   'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.';
 
-const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
+function formatWithoutEvents(namespace: string): string {
+  return `not allowed in the namespace ${namespace}: ${formatPermissions(eventPermissions)}. Steward writes no Events.`;
+}
 
 /**
  * One request for all permissions. If the answer is incomplete, those that it does not contain are reviewed one by
@@ -136,15 +132,6 @@ function formatDenied(
   if (denied.length === 0) return [];
   const hint = denied.length === needed.length ? ' Check that the namespace exists.' : '';
   return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
-}
-
-function formatDeniedOptional(denied: readonly Permission[], namespace: string): string[] {
-  return optionalPermissions.flatMap(({ permissions, without }) => {
-    const missing = permissions.filter((one) => denied.includes(one));
-    return missing.length === 0
-      ? []
-      : [`not allowed in the namespace ${namespace}: ${formatPermissions(missing)}. ${without}.`];
-  });
 }
 
 async function findJobEnds(

@@ -42,24 +42,8 @@ export const templatePermissions: readonly Permission[] = [
   ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),
 ];
 
-/** Without these, Steward works, but does less. */
-export const optionalPermissions: readonly {
-  readonly permissions: readonly Permission[];
-  readonly without: string;
-}[] = [
-  {
-    permissions: [
-      ...workloadResources.flatMap((resource) => permissions('apps', resource, 'watch')),
-      ...permissions('', 'pods', 'watch'),
-    ],
-    without: 'Steward reads them again at an interval instead, which takes more requests',
-  },
-  { permissions: permissions('', 'events', 'create'), without: 'Steward writes no Events' },
-  {
-    permissions: permissions('', 'resourcequotas', 'list'),
-    without: 'Steward does not check whether quotas have room for rollouts',
-  },
-];
+/** Without these, Steward writes no Events. */
+export const eventPermissions: readonly Permission[] = permissions('', 'events', 'create');
 
 export function isGranted({ verb, group, resource, name }: Permission, rules: readonly Rule[]): boolean {
   const has = (values: readonly string[] = [], value: string) =>

@@ -33,8 +33,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     uid: metadata?.uid ?? '',
     owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
     revision: metadata?.labels?.['controller-revision-hash'],
-    // The library returns a Date, a watch the text of the API server.
-    createdAt: new Date(metadata?.creationTimestamp ?? 0).getTime(),
+    createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,

@@ -37,6 +37,11 @@ type RolloutOptions = {
   readonly runStartedAt: number;
   readonly rolloutTimeoutMs: number;
   readonly imageTimeoutMs: number;
+  /**
+   * A longer time between two checks means that the API server was unavailable, to the controllers too. It does not
+   * count.
+   */
+  readonly maxGapMs: number;
 };
 
 type RolloutState =
@@ -55,12 +60,6 @@ const maxPullPauseMs = 300_000;
 /** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
 
-/**
- * A longer time between two checks means that the API server was unavailable, to the controllers too. It does not
- * count.
- */
-const maxGapMs = 10_000;
-
 export class RolloutMonitor {
   readonly #options: RolloutOptions;
   #progress: { readonly fingerprint: string; readonly at: number } | undefined;
@@ -72,7 +71,7 @@ export class RolloutMonitor {
   }
 
   check(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): RolloutState {
-    const { direction } = this.#options;
+    const { direction, maxGapMs } = this.#options;
     if (at - this.#checkedAt > maxGapMs) {
       this.#progress = undefined;
       this.#imageErrorSince = undefined;

@@ -39,7 +39,7 @@ export class StepJobs {
     const started = existing ?? (await this.#create(cluster, run, context));
     const found = await this.#waitForEnd(cluster, run, started, context);
     if (found.state === 'complete' && run.step !== 'database-engine') return {};
-    const message = findTerminationMessage((await cluster.listPods(podsOfJob(run.jobName))).pods);
+    const message = findTerminationMessage(await cluster.listPods(podsOfJob(run.jobName)));
     if (found.state === 'failed') throw new Error(formatJobFailure(found, message));
     const result = parseResult(message);
     return result === undefined ? {} : { result };
@@ -150,7 +150,7 @@ async function readTemplate(cluster: Cluster, { step, template }: TemplateRun): 
 }
 
 async function hasPods(cluster: Cluster, jobName: string): Promise<boolean> {
-  return (await cluster.listPods(podsOfJob(jobName))).pods.length > 0;
+  return (await cluster.listPods(podsOfJob(jobName))).length > 0;
 }
 
 async function deleteJob(cluster: Cluster, job: StepJob): Promise<void> {

@@ -7,7 +7,6 @@ import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
-import { RolloutReader, readWorkload } from './rollout-reader.ts';
 import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { WorkloadEvents } from './workload-events.ts';
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
@@ -19,6 +18,7 @@ export type MoverOptions = {
   readonly pollIntervalMs?: number;
   /** The default covers the first two attempts of a node. */
   readonly imageTimeoutMs?: number;
+  readonly maxGapMs?: number;
 };
 
 export type WorkloadMove = {
@@ -29,6 +29,12 @@ export type WorkloadMove = {
 };
 
 const conflictPauseMs = 50;
+
+/** A rollout may take long, so the pause between two looks grows up to this multiple of the first one. */
+const maxPauseFactor = 4;
+
+/** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */
+const looksBeforePods = 4;
 
 export class WorkloadMover {
   readonly #options: MoverOptions;
@@ -53,13 +59,9 @@ export class WorkloadMover {
   /** Patches again if another client has set the former images since `apply`. */
   async verify(move: WorkloadMove): Promise<void> {
     await this.#withFailureEvent(move, async () => {
-      const isDone = await this.#withReader(move, async (reader) => {
-        const found = await reader.readWorkload();
-        if (!hasTargetImages(found, move.workload, move.direction)) return false;
-        await this.#completeRollout(move, reader);
-        return true;
-      });
-      if (!isDone) await this.#patchAndComplete(move);
+      const found = await readWorkload(move);
+      if (!hasTargetImages(found, move.workload, move.direction)) await this.#patchImages(move);
+      await this.#completeRollout(move);
     });
   }
 
@@ -73,14 +75,12 @@ export class WorkloadMover {
    * missing.
    */
   async waitForHealth(move: WorkloadMove): Promise<void> {
-    await this.#withFailureEvent(move, () =>
-      this.#withReader(move, (reader) => this.#waitForRollout(move, reader)),
-    );
+    await this.#withFailureEvent(move, () => this.#waitForRollout(move));
   }
 
   async #patchAndComplete(move: WorkloadMove): Promise<boolean> {
     const isPatched = await this.#patchImages(move);
-    await this.#withReader(move, (reader) => this.#completeRollout(move, reader));
+    await this.#completeRollout(move);
     return isPatched;
   }
 
@@ -88,7 +88,7 @@ export class WorkloadMover {
   async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { cluster, workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
-      const found = await readWorkload(cluster, parsePath(workload.name));
+      const found = await readWorkload(move);
       const isDone = hasTargetImages(found, workload, direction);
       // A workload of an abandoned job becomes one of this job, also if it already has the images.
       if (isDone && !isOfAbandonedJob(found, workload, context.jobId)) {
@@ -117,9 +117,9 @@ export class WorkloadMover {
   }
 
   /** Writes the Event only if the workload belongs to this job: others may have set the images before. */
-  async #completeRollout(move: WorkloadMove, reader: RolloutReader): Promise<void> {
+  async #completeRollout(move: WorkloadMove): Promise<void> {
     const { workload, direction, context } = move;
-    const found = await this.#waitForRollout(move, reader);
+    const found = await this.#waitForRollout(move);
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
@@ -128,27 +128,35 @@ export class WorkloadMover {
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
   }
 
-  async #waitForRollout(move: WorkloadMove, reader: RolloutReader): Promise<ClusterWorkload> {
+  async #waitForRollout(move: WorkloadMove): Promise<ClusterWorkload> {
     const { cluster, workload, direction, context } = move;
-    const { rolloutTimeoutMs, imageTimeoutMs = 30_000 } = this.#options;
-    const { runStartedAt } = context;
+    const {
+      rolloutTimeoutMs,
+      imageTimeoutMs = 30_000,
+      maxGapMs = 10_000,
+      pollIntervalMs = 500,
+    } = this.#options;
+    const { runStartedAt, signal } = context;
     const monitor = new RolloutMonitor({
       workload,
       direction,
       runStartedAt,
       rolloutTimeoutMs,
       imageTimeoutMs,
+      maxGapMs,
     });
-    for (; ; await reader.waitForChange()) {
-      const found = await reader.readWorkload();
+    for (let looks = 1; ; looks += 1) {
+      const found = await readWorkload(move);
       if (!hasTargetImages(found, workload, direction))
         throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
       if (isRolledOut(found)) return found;
-      const pods = (await reader.readPods(found)).filter((pod) => isOwnedBy(pod, found));
+      const listed = looks > looksBeforePods ? await cluster.listPods(found.selector) : [];
+      const pods = listed.filter((pod) => isOwnedBy(pod, found));
       const rollout = monitor.check(found, pods, this.#runtime.now());
       if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
       for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
       await this.#lock.renew(cluster, context);
+      await this.#runtime.sleep(Math.min(looks, maxPauseFactor) * pollIntervalMs, signal);
     }
   }
 
@@ -169,22 +177,6 @@ export class WorkloadMover {
     } catch (error) {
       this.#lostOwnership.add(error as object);
       throw error;
-    }
-  }
-
-  async #withReader<T>(move: WorkloadMove, work: (reader: RolloutReader) => Promise<T>): Promise<T> {
-    const { cluster, workload, context } = move;
-    const reader = new RolloutReader({
-      cluster,
-      ref: parsePath(workload.name),
-      runtime: this.#runtime,
-      pollIntervalMs: this.#options.pollIntervalMs ?? 500,
-      signal: context.signal,
-    });
-    try {
-      return await work(reader);
-    } finally {
-      reader.close();
     }
   }
 
@@ -216,5 +208,14 @@ export class WorkloadMover {
     message: string,
   ): Promise<void> {
     return this.#events.write(found, reason, message, context);
+  }
+}
+
+async function readWorkload({ cluster, workload }: WorkloadMove): Promise<ClusterWorkload> {
+  try {
+    return await cluster.readWorkload(parsePath(workload.name));
+  } catch (error) {
+    if (hasStatus(error, 404)) throw new Error(`${workload.name} no longer exists.`, { cause: error });
+    throw error;
   }
 }

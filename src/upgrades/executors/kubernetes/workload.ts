@@ -22,7 +22,6 @@ export type ClusterWorkload = WorkloadRef & {
   readonly available: number;
   /** Settings that keep a new template from reaching all pods. */
   readonly obstacles: readonly string[];
-  readonly surge: number;
   readonly exceeded: { readonly at: string } | undefined;
   readonly deadlineMs: number | undefined;
   readonly minReadyMs: number;
@@ -35,23 +34,13 @@ export type ClusterContainer = {
   readonly name: string;
   readonly image: string;
   readonly isInit: boolean;
-  readonly requests: Quantities;
-  readonly limits: Quantities;
 };
-
-export type Quantities = Readonly<Record<string, string>>;
 
 type Selector = {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
 };
-type IntOrString = number | string;
-type Bounds = { maxSurge?: IntOrString; maxUnavailable?: IntOrString; partition?: number };
-type Template = {
-  name: string;
-  image?: string;
-  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
-};
+type Template = { name: string; image?: string };
 
 export type WorkloadObject = {
   metadata?: {
@@ -68,8 +57,7 @@ export type WorkloadObject = {
     progressDeadlineSeconds?: number;
     minReadySeconds?: number;
     selector?: Selector;
-    strategy?: { type?: string; rollingUpdate?: Bounds };
-    updateStrategy?: { type?: string; rollingUpdate?: Bounds };
+    updateStrategy?: { type?: string; rollingUpdate?: { partition?: number; maxSurge?: unknown } };
     template?: { spec?: { containers?: Template[]; initContainers?: Template[] } };
   };
   status?: {
@@ -102,8 +90,6 @@ export function parseWorkload(
     name: container.name,
     image: container.image ?? '',
     isInit,
-    requests: container.resources?.requests ?? {},
-    limits: container.resources?.limits ?? {},
   });
   return {
     kind,
@@ -117,7 +103,6 @@ export function parseWorkload(
     isObserved: (status.observedGeneration ?? 0) >= (metadata.generation ?? 0),
     ...countPods(kind, spec, status),
     obstacles: findObstacles(kind, spec),
-    surge: findSurge(kind, spec),
     exceeded: findExceeded(status),
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
@@ -176,26 +161,6 @@ function formatSelector({ matchLabels = {}, matchExpressions = [] }: Selector): 
   });
   return [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...expressions].join(',');
 }
-
-/** A rollout that allows no unavailable pod must add a pod before it deletes one. */
-function findSurge(kind: Kind, { replicas = 1, strategy, updateStrategy }: Spec): number {
-  if (kind === 'Deployment') {
-    if (strategy?.type === 'Recreate' || replicas === 0) return 0;
-    const { maxUnavailable = '25%', maxSurge = '25%' } = strategy?.rollingUpdate ?? {};
-    const unavailable = share(maxUnavailable, replicas, Math.floor);
-    return unavailable === 0 && share(maxSurge, replicas, Math.ceil) > 0 ? 1 : 0;
-  }
-  const { maxUnavailable = 1, maxSurge = 0 } = updateStrategy?.rollingUpdate ?? {};
-  return kind === 'DaemonSet' && isZero(maxUnavailable) && !isZero(maxSurge) ? 1 : 0;
-}
-
-function share(bound: IntOrString, of: number, round: (value: number) => number): number {
-  return typeof bound === 'string' && bound.endsWith('%')
-    ? round((Number.parseFloat(bound) * of) / 100)
-    : Number(bound);
-}
-
-const isZero = (bound: IntOrString) => Number.parseFloat(String(bound)) === 0;
 
 function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] {
   const condition = conditions.find(

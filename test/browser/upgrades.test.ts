@@ -158,7 +158,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
 
   it('does not look fresh while the server does not answer, and recovers', async () => {
     const { address, token, runSteps } = await startWithClock();
-    const page = await open(address, { token });
+    const page = await open(address, { token, provokes: /net::ERR_FAILED/ });
     await startRelease(page);
     const strip = page.locator('#connection');
     const opacity = () => page.evaluate("getComputedStyle(document.getElementById('job-state')).opacity");

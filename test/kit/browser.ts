@@ -29,12 +29,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** A test in a browser takes longer than other tests, above all on a busy machine. */
 export const patience = { timeout: 60_000 };
 
-/** With a token, the page has a session. test/browser/directory.test.ts tests how a browser gets one. */
-type OpenOptions = BrowserContextOptions & { readonly token?: string };
+type OpenOptions = BrowserContextOptions & {
+  /** With a token, the page has a session. test/browser/directory.test.ts tests how a browser gets one. */
+  readonly token?: string;
+  /** Matches the errors that the test provokes: the text of the message and the address that it is about. */
+  readonly provokes?: RegExp;
+};
 
 /**
  * Starts one browser per test file. The function it returns opens a page in its own context. A test fails when a
- * page logs errors or warnings.
+ * page logs errors or warnings that the test does not provoke.
  */
 export function useBrowser() {
   let browser: Browser;
@@ -58,19 +62,23 @@ export function useBrowser() {
   });
   afterAll(() => browser.close());
 
-  function watch(page: Page): void {
+  function watch(page: Page, provokes: RegExp | undefined): void {
     page.on('response', (response) => {
       if (response.request().isNavigationRequest()) documents.add(response.url());
     });
     // Violations of the content security policy are logged here, too.
     page.on('console', (message) => {
-      if (!['error', 'warning'].includes(message.type())) return;
-      messages.push({ url: message.location().url, text: message.text() });
+      const [url, text] = [message.location().url, message.text()];
+      if (!['error', 'warning'].includes(message.type()) || provokes?.test(`${text} ${url}`)) return;
+      messages.push({ url, text });
     });
     page.on('pageerror', (error) => messages.push({ url: page.url(), text: error.message }));
   }
 
-  return async function open(address: string, { token, ...options }: OpenOptions = {}): Promise<Page> {
+  return async function open(
+    address: string,
+    { token, provokes, ...options }: OpenOptions = {},
+  ): Promise<Page> {
     const viewport = { width: 1280, height: 900 };
     const context = await browser.newContext({ baseURL: address, viewport, ...options });
     contexts.add(context);
@@ -79,7 +87,7 @@ export function useBrowser() {
     if (token !== undefined)
       await context.addCookies([{ name: 'steward_session', value: token, url: address }]);
     const page = await context.newPage();
-    watch(page);
+    watch(page, provokes);
     return page;
   };
 }

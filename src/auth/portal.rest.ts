@@ -10,7 +10,7 @@ import { httpUrl, text } from '../rest/field-types.ts';
 import { type Operation, type Resource, folder, operation, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { findKey } from './key.ts';
-import { expirationMinutes, hashToken } from './token.ts';
+import { expirationMinutes, hashToken, tokens } from './token.ts';
 import { requireOwnUser } from './user.ts';
 
 export type PortalOptions = {
@@ -166,14 +166,11 @@ function sharingResource({ store, runtime, urls }: PortalOptions): Resource {
           ? []
           : [{ field: 'serverUrl', message: `must be an address beneath ${urls.base}.` }],
     }),
-    run: async ({ values: { token }, caller, tokenHash }) => {
+    run: ({ values: { token }, caller, tokenHash }) => {
       // The caller may have sent another token in a header, or have the session of a browser.
       if (tokenHash === undefined || hashToken(token.trim()) !== tokenHash)
         throw invalidField('token', 'must be the token of the request.');
-      const issued =
-        caller?.key === undefined
-          ? (await store.tokens.list(caller?.username ?? '')).find(({ hash }) => hash === tokenHash)
-          : findKey(store, tokenHash);
+      const issued = caller?.key === undefined ? store.get(tokens, tokenHash) : findKey(store, tokenHash);
       // It may have ended since the caller was identified.
       if (!issued) throw new ServiceError('token-invalid', 'Invalid token.');
       const latest = runtime.now() + expirationMinutes.max * 60_000;

@@ -17,15 +17,15 @@ import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { keysOf, refuseKey } from './key.ts';
 import { ownKeysResource } from './keys.rest.ts';
-import { lastSignInOf } from './last-sign-in.ts';
 import { type Account, accountView } from './pages/account.ts';
-import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
+import { tokens } from './token.ts';
 import {
   changeOwnPassword,
   passwordLength,
   requireLocal,
   requireOwnUser,
+  sessionsOf,
   sourceOf,
   userSources,
 } from './user.ts';
@@ -81,22 +81,18 @@ export function selfResource(options: SelfOptions): Resource {
   });
 }
 
-async function readSelf(
+function readSelf(
   { store, runtime }: SelfOptions,
   { caller, tokenHash }: Call<unknown, unknown>,
-): Promise<AnswerOf<typeof selfAnswer>> {
+): AnswerOf<typeof selfAnswer> {
   const user = requireOwnUser(store, caller);
-  const [signIn, tokens] = await Promise.all([
-    store.tokens.lastSignIn(user.username),
-    store.tokens.list(user.username),
-  ]);
   return {
     username: user.username,
     role: caller?.role ?? user.role,
     source: sourceOf(user),
     createdAt: user.createdAt,
-    lastSignIn: lastSignInOf(user, signIn),
-    sessions: validSessions(tokens, user, runtime.now()).map((token) => ({
+    lastSignIn: user.lastSignIn,
+    sessions: sessionsOf(store, user, runtime.now()).map((token) => ({
       id: token.id,
       createdAt: token.createdAt,
       expires: token.expires,
@@ -151,17 +147,15 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     fields: { id: text({ to: 128 }).describe('The id of the session, as security/self lists it.') },
     run: async ({ values: { id }, caller, update }) => {
       const user = requireOwnUser(store, caller);
-      const sessions = validSessions(await store.tokens.list(user.username), user, runtime.now());
-      const session = sessions.find((some) => some.id === id);
+      const session = sessionsOf(store, user, runtime.now()).find((some) => some.id === id);
       if (!session) throw noSuchSession();
       await update(
         (transaction) => {
           // Another request may have ended it meanwhile.
-          if (!transaction.token(session.hash)) throw noSuchSession();
-          transaction.tokens.end(session.hash);
+          if (!transaction.get(tokens, session.hash)) throw noSuchSession();
+          transaction.remove(tokens, session.hash);
         },
         {
-          needs: { tokens: [session.hash] },
           target: `security/users/${user.username}`,
           changes: () => compareFields({ session: id }, {}),
         },

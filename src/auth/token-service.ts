@@ -22,18 +22,16 @@ import {
   formTokenMatches,
   formTokenOf,
   hashToken,
+  addToken,
+  expiredTokens,
   isFormToken,
+  recordTokenUse,
+  tokens,
 } from './token.ts';
-import {
-  type User,
-  addUser,
-  findProvidedUser,
-  findUser,
-  hasAdministrator,
-  renewProvidedUser,
-} from './user.ts';
+import { type User, addUser, findUser, hasAdministrator, renewProvidedUser, users } from './user.ts';
 
 const sweepEveryMs = 600_000;
+const sweptAtOnce = 1000;
 
 /** How exactly the last use of a token or key is recorded. */
 const useEveryMs = 60_000;
@@ -85,6 +83,7 @@ type ProvidedSignIn = {
   readonly replaces: string | undefined;
   readonly authenticate: () => Promise<ProvidedUser>;
   readonly entryOf: EntryOf;
+  /** Records the entry together with what the transaction has changed so far. */
   readonly record: (transaction: Transaction, entry: AuditEntry) => void;
 };
 
@@ -92,6 +91,8 @@ type SignInOrigin = Pick<Token, 'binding' | 'address'> & {
   readonly minutes: number;
   readonly userAgent: string | undefined;
 };
+
+type NewToken = Omit<Token, 'username' | 'credentialId'>;
 
 export class TokenService {
   readonly #store: Store;
@@ -137,7 +138,7 @@ export class TokenService {
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
     const caller = this.#callerOf(token, this.#store);
-    if (token) this.#recordUse(token, (at) => this.#store.tokens.use(tokenHash, at));
+    if (token) this.#recordUse(token, (transaction, at) => recordTokenUse(transaction, tokenHash, at));
     return { caller, tokenHash, formToken: presented.formToken };
   };
 
@@ -156,48 +157,50 @@ export class TokenService {
     const { tokenHash } = identity;
     if (identity.caller.key !== undefined)
       return { ...identity, caller: this.#callerOfKey(findKey(transaction, tokenHash), transaction) };
-    const token = transaction.token(tokenHash);
-    return { ...identity, caller: this.#callerOf(token, transaction) };
+    return { ...identity, caller: this.#callerOf(transaction.get(tokens, tokenHash), transaction) };
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
     const { username, minutes, binding, address, userAgent, entryOf } = request;
     this.#requirePasswordsOf(username, address);
-    const user = await this.#checkPassword(request);
-    // Any process may have changed the password during the hash.
-    await this.#store.refresh();
-    const current = findUser(this.#store, username);
-    if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
-    return this.#issue(current, { minutes, binding, address, userAgent }, entryOf(current));
+    const { passwordHash } = await this.#checkPassword(request);
+    const { token, stored } = this.#newToken({ minutes, binding, address, userAgent });
+    await this.#store.update((transaction) => {
+      const user = findUser(transaction, username);
+      // The password may have been changed during the hash.
+      if (user?.passwordHash !== passwordHash) throw wrongCredentials();
+      this.#signInWithin(transaction, user, stored);
+      transaction.audit.record(entryOf(user));
+    });
+    return { token, expires: stored.expires };
   }
 
   /** Signs a user of the identity provider in. The first sign-in adds the user; each one renews the role. */
   async signInProvided(request: ProvidedSignIn): Promise<string> {
-    const { address, userAgent, replaces, entryOf, record } = request;
+    const { address, userAgent, replaces = '', entryOf, record } = request;
     const provided = await this.#limitFailures(request);
     const given = { ...provided, credentialId: this.#runtime.newId(), createdAt: this.#runtime.now() };
-    await this.#store.refresh();
-    const known = findProvidedUser(this.#store, provided);
-    const user =
-      known?.role === provided.role
-        ? known
-        : await this.#store.update((transaction) => {
-            const renewed = renewProvidedUser(transaction, given);
-            record(transaction, entryOf(renewed));
-            return renewed;
-          });
-    await this.#endReplaced(replaces, user);
     const origin = { minutes: expirationMinutes.default, binding: null, address, userAgent };
-    const { token } = await this.#issue(user, origin, entryOf(user));
+    const { token, stored } = this.#newToken(origin);
+    await this.#store.update((transaction) => {
+      const user = renewProvidedUser(transaction, given);
+      // The hash comes from a cookie, so it counts only for a token of the user.
+      if (transaction.get(tokens, replaces)?.username === user.username) transaction.remove(tokens, replaces);
+      this.#signInWithin(transaction, user, stored);
+      record(transaction, entryOf(user));
+    });
     return token;
   }
 
   /** Signs a user in without a password, for the program that has started the server. */
   async issueToken(username: string, minutes: number, entryOf: (user: User) => AuditEntry): Promise<string> {
-    const user = findUser(this.#store, username);
-    if (!user) throw new Error(`There is no user ${username}.`);
-    const unknown = { binding: null, address: null, userAgent: undefined };
-    const { token } = await this.#issue(user, { minutes, ...unknown }, entryOf(user));
+    const { token, stored } = this.#newToken({ minutes, binding: null, address: null, userAgent: undefined });
+    await this.#store.update((transaction) => {
+      const user = findUser(transaction, username);
+      if (!user) throw new Error(`There is no user ${username}.`);
+      this.#signInWithin(transaction, user, stored);
+      transaction.audit.record(entryOf(user));
+    });
     return token;
   }
 
@@ -222,7 +225,12 @@ export class TokenService {
   }
 
   async revoke(token: string, entry?: AuditEntry): Promise<void> {
-    await this.#store.tokens.end(hashToken(token), entry);
+    const hash = hashToken(token);
+    await this.#store.update((transaction) => {
+      if (!transaction.get(tokens, hash)) return;
+      transaction.remove(tokens, hash);
+      if (entry) transaction.audit.record(entry);
+    });
   }
 
   /** Throws if the password is not that of the user. Wrong passwords count as failed sign-ins. */
@@ -261,43 +269,45 @@ export class TokenService {
         passwordHash,
         credentialId,
         createdAt,
+        lastSignIn: null,
         subject: null,
       });
       return true;
     });
   }
 
-  async #issue(
-    { username, credentialId }: User,
-    { minutes, userAgent, ...origin }: SignInOrigin,
-    entry: AuditEntry,
-  ): Promise<{ token: string; expires: number }> {
+  #newToken({ minutes, userAgent, ...origin }: SignInOrigin): { token: string; stored: NewToken } {
     const token = this.#runtime.newSecret(32).toString('base64url');
     const createdAt = this.#runtime.now();
-    const expires = createdAt + minutes * 60_000;
-    const stored: Token = {
+    const stored = {
       hash: hashToken(token),
       id: this.#runtime.newId(),
-      username,
-      credentialId,
       createdAt,
-      expires,
+      expires: createdAt + minutes * 60_000,
       lastUsedAt: createdAt,
       userAgent: userAgent === undefined ? null : truncate(userAgent, maxUserAgentLength),
       ...origin,
     };
-    await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entry);
-    return { token, expires };
+    return { token, stored };
+  }
+
+  #signInWithin(transaction: Transaction, user: User, token: NewToken): void {
+    const { username, credentialId } = user;
+    transaction.put(users, { ...user, lastSignIn: Math.max(user.lastSignIn ?? 0, token.createdAt) });
+    addToken(transaction, { ...token, username, credentialId }, this.#maxTokensPerUser);
   }
 
   /** The request does not wait for it, and succeeds without it. */
-  #recordUse({ hash, lastUsedAt }: Token | Key, record: (at: number) => Promise<void>): void {
+  #recordUse(
+    { hash, lastUsedAt }: Token | Key,
+    record: (transaction: Transaction, at: number) => void,
+  ): void {
     const at = this.#runtime.now();
     if ((lastUsedAt !== null && at - lastUsedAt < useEveryMs) || this.#recording.has(hash)) return;
     this.#recording.add(hash);
     this.#tasks.start('last use of a token', async () => {
       try {
-        await record(at);
+        await this.#store.update((transaction) => record(transaction, at));
       } catch (error) {
         if (!isUnavailable(error)) throw error;
       } finally {
@@ -307,11 +317,11 @@ export class TokenService {
   }
 
   async #findToken(hash: string): Promise<Token | undefined> {
-    const token = await this.#store.tokens.find(hash);
-    if (!token || ownerOf(token, this.#store)) return token;
-    // Another process may have added the user or changed the password a moment ago.
+    const token = this.#store.get(tokens, hash);
+    if (token && ownerOf(token, this.#store)) return token;
+    // Another process may have issued the token or changed the password a moment ago.
     await this.#store.refresh();
-    return ownerOf(token, this.#store) ? token : this.#store.tokens.findNow(hash);
+    return this.#store.get(tokens, hash);
   }
 
   #callerOf(token: Token | undefined, reader: Reader): NonNullable<Caller> {
@@ -326,10 +336,8 @@ export class TokenService {
     const key = findKey(this.#store, hash);
     const caller = this.#callerOfKey(key, this.#store);
     if (key) {
-      this.#recordUse(key, (at) => {
-        const address = credentials.address() || null;
-        return this.#store.update((transaction) => recordKeyUse(transaction, hash, at, address));
-      });
+      const address = credentials.address() || null;
+      this.#recordUse(key, (transaction, at) => recordKeyUse(transaction, hash, at, address));
     }
     return { caller, tokenHash: hash, formToken: '' };
   }
@@ -358,12 +366,6 @@ export class TokenService {
       this.#signInLimit.forget(attempt);
       return user;
     });
-  }
-
-  /** The hash comes from a cookie, so it counts only for a token of the user. */
-  async #endReplaced(hash: string | undefined, { username }: User): Promise<void> {
-    const token = hash === undefined ? undefined : await this.#store.tokens.find(hash);
-    if (token?.username === username) await this.#store.tokens.end(token.hash, undefined);
   }
 
   /** Each call makes the identity provider work, so those that fail are limited. */
@@ -398,7 +400,13 @@ export class TokenService {
   async #sweep(stopping: AbortSignal): Promise<void> {
     const at = this.#runtime.now();
     this.#signInLimit.removeExpired(at);
-    await this.#store.tokens.removeExpired(at, stopping);
+    // In parts, so that other updates do not wait long.
+    for (let expired = expiredTokens(this.#store, at); expired.length > 0 && !stopping.aborted;) {
+      const part = expired.splice(0, sweptAtOnce);
+      await this.#store.update((transaction) => {
+        for (const { hash } of part) transaction.remove(tokens, hash);
+      });
+    }
   }
 }
 

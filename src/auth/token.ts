@@ -1,5 +1,9 @@
-// Tokens of 256 random bits, stored as hashes only; their bindings to an address or a referring page; form tokens.
+// Tokens of 256 random bits, stored as hashes only, and the rules for changing them; their bindings to an address or a
+// referring page; form tokens.
 import { createHmac, hash as digest, timingSafeEqual } from 'node:crypto';
+import { notAudited } from '../lib/audit-fields.ts';
+import type { Reader, Table } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 export type Binding = { readonly to: 'address' | 'referer'; readonly value: string } | null;
 
@@ -19,6 +23,52 @@ export type Token = {
   /** Exact to a minute. */
   readonly lastUsedAt: number;
 };
+
+/** The operations that change tokens record what they do. */
+export const tokens: Table<Token> = { name: 'tokens', keyOf: ({ hash }) => hash, auditFields: notAudited };
+
+/** Newest first. */
+export function tokensOf(reader: Reader, username: string): Token[] {
+  const own = [...reader.all(tokens)].filter((token) => isOf(token, username));
+  return own.reverse().sort((one, other) => other.createdAt - one.createdAt);
+}
+
+/** Adds a token and ends the oldest ones of the user, so that at most `max` are left. */
+export function addToken(transaction: Transaction, token: Token, max: number): void {
+  transaction.put(tokens, token);
+  // Expired tokens and those of an old password must not end tokens that are valid.
+  const isValid = ({ credentialId, expires }: Token) =>
+    credentialId === token.credentialId && expires > token.createdAt;
+  const own = tokensOf(transaction, token.username);
+  const ended = [...own.filter((one) => !isValid(one)), ...own.filter(isValid).slice(max)];
+  for (const { hash } of ended) transaction.remove(tokens, hash);
+}
+
+/** Ends all tokens of the user except one, which stays valid with another credential id. */
+export function endTokens(
+  transaction: Transaction,
+  username: string,
+  except?: Pick<Token, 'hash' | 'credentialId'>,
+): void {
+  for (const token of tokensOf(transaction, username)) {
+    if (token.hash === except?.hash) transaction.put(tokens, { ...token, ...except });
+    else transaction.remove(tokens, token.hash);
+  }
+}
+
+/** Does nothing if the token has ended meanwhile. */
+export function recordTokenUse(transaction: Transaction, hash: string, at: number): void {
+  const token = transaction.get(tokens, hash);
+  if (token) transaction.put(tokens, { ...token, lastUsedAt: at });
+}
+
+export function expiredTokens(reader: Reader, at: number): Token[] {
+  return [...reader.all(tokens)].filter(({ expires }) => expires <= at);
+}
+
+function isOf(token: Token, username: string): boolean {
+  return token.username.toLowerCase() === username.toLowerCase();
+}
 
 export const expirationMinutes = { default: 120, max: 20160 } as const;
 

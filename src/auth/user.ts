@@ -6,6 +6,7 @@ import { isXmlText } from '../lib/text.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { deleteKeysOf } from './key.ts';
+import { type Token, endTokens, tokensOf } from './token.ts';
 
 export type User = {
   readonly username: string;
@@ -18,6 +19,8 @@ export type User = {
    */
   readonly credentialId: string;
   readonly createdAt: number;
+  /** Null: never. */
+  readonly lastSignIn: number | null;
   /** Who the user is at the identity provider. Null: a local user. */
   readonly subject: Subject | null;
 };
@@ -94,7 +97,7 @@ type NewProvidedUser = Pick<User, 'username' | 'role' | 'credentialId' | 'create
 export function renewProvidedUser(transaction: Transaction, given: NewProvidedUser): User {
   const user = findProvidedUser(transaction, given);
   if (user?.role === given.role) return user;
-  const renewed = user ? { ...user, role: given.role } : { ...given, passwordHash: null };
+  const renewed = user ? { ...user, role: given.role } : { ...given, passwordHash: null, lastSignIn: null };
   transaction.put(users, renewed);
   return renewed;
 }
@@ -132,7 +135,7 @@ export function updateUser(transaction: Transaction, username: string, change: U
     passwordHash: change.password?.hash ?? user.passwordHash,
     credentialId: change.password?.credentialId ?? user.credentialId,
   });
-  if (change.password) transaction.tokens.endAll(user.username);
+  if (change.password) endTokens(transaction, user.username);
 }
 
 /** Ends all other tokens of the user. */
@@ -144,15 +147,22 @@ export function changeOwnPassword(
 ): void {
   const user = requireUser(transaction, username);
   transaction.put(users, { ...user, passwordHash: hash, credentialId });
-  transaction.tokens.endAll(user.username, { hash: ownToken, credentialId });
+  endTokens(transaction, user.username, { hash: ownToken, credentialId });
 }
 
 export function removeUser(transaction: Transaction, username: string): void {
   const user = requireUser(transaction, username);
   requireAnotherAdministrator(transaction, user);
   transaction.remove(users, users.keyOf(user));
-  transaction.tokens.endAll(user.username);
+  endTokens(transaction, user.username);
   deleteKeysOf(transaction, user.username);
+}
+
+/** The tokens of a user that are valid, newest first. */
+export function sessionsOf(reader: Reader, { username, credentialId }: User, at: number): Token[] {
+  return tokensOf(reader, username).filter(
+    (token) => token.credentialId === credentialId && token.expires > at,
+  );
 }
 
 /** The user may have been removed since the caller was identified. */

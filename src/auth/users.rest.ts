@@ -19,11 +19,10 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { refuseKey } from './key.ts';
 import { keysResource } from './keys.rest.ts';
-import { lastSignInOf } from './last-sign-in.ts';
 import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
-import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
+import { endTokens } from './token.ts';
 import {
   addUser,
   findUser,
@@ -32,12 +31,12 @@ import {
   removeUser,
   requireFreeName,
   requireLocal,
+  sessionsOf,
   sourceOf,
   unknownUser,
   updateUser,
   userSources,
   usernames,
-  users,
 } from './user.ts';
 
 const newUsername = text({ to: 64, ...usernames }).meta({
@@ -88,18 +87,15 @@ export function securityResource(
           remove: removeOperation(store),
           endSessions: endSessionsOperation(store, runtime),
         },
-        read: async () => {
-          const signIns = await store.tokens.lastSignIns();
-          return {
-            users: listUsers(store).map((user) => ({
-              username: user.username,
-              role: user.role,
-              source: sourceOf(user),
-              createdAt: user.createdAt,
-              lastSignIn: lastSignInOf(user, signIns.get(users.keyOf(user))),
-            })),
-          };
-        },
+        read: () => ({
+          users: listUsers(store).map((user) => ({
+            username: user.username,
+            role: user.role,
+            source: sourceOf(user),
+            createdAt: user.createdAt,
+            lastSignIn: user.lastSignIn,
+          })),
+        }),
       }),
     },
   );
@@ -124,6 +120,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
         passwordHash: hash,
         credentialId,
         createdAt: runtime.now(),
+        lastSignIn: null,
         subject: null,
       };
       await update((transaction) => addUser(transaction, user), { target: targetOf(user.username) });
@@ -184,9 +181,8 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     },
     run: async ({ values: { username }, update }) => {
       const user = findUser(store, username);
-      const tokens = await store.tokens.list(username);
-      const sessions = user ? validSessions(tokens, user, runtime.now()).length : 0;
-      await update((transaction) => transaction.tokens.endAll(username), {
+      const sessions = user ? sessionsOf(store, user, runtime.now()).length : 0;
+      await update((transaction) => endTokens(transaction, username), {
         target: targetOf(username),
         changes: () => compareFields({ sessions }, { sessions: 0 }),
       });

@@ -4,7 +4,7 @@ import type { Access, Caller, Identity } from '../lib/caller.ts';
 import type { ServiceError } from '../lib/errors.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Store } from '../store/store.ts';
-import type { Needs, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { Entry, UpdateOptions } from './resource.ts';
 
 /** The request as far as it is known: some of it is read after the audit begins. */
@@ -71,20 +71,17 @@ export class RequestAudit {
 
   update<T>(
     rule: (transaction: Transaction) => T,
-    { requireCaller, needs }: { requireCaller: (transaction: Transaction) => Caller; needs: Needs },
-    { needs: more, target, changes }: UpdateOptions<T>,
+    requireCaller: (transaction: Transaction) => Caller,
+    { needs, target, changes }: UpdateOptions<T>,
   ): Promise<T> {
     this.#recordOnce();
-    return this.#store.update(
-      (transaction) => {
-        const caller = requireCaller(transaction);
-        const result = rule(transaction);
-        const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
-        this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));
-        return result;
-      },
-      { ...needs, ...more, tokens: [...(needs.tokens ?? []), ...(more?.tokens ?? [])] },
-    );
+    return this.#store.update((transaction) => {
+      const caller = requireCaller(transaction);
+      const result = rule(transaction);
+      const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
+      this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));
+      return result;
+    }, needs);
   }
 
   createEntry(facts: Partial<AuditEntry>): AuditEntry {

@@ -244,14 +244,14 @@ async function execute(rest: RestRequest, authenticator: Authenticator): Promise
   const { operation, resource } = rest.entry;
   if (!operation) return { json: await resource.read(readCall(rest, authenticator)) };
   const { audit } = rest;
-  const { call, problems, authorization } = openCall(rest, authenticator);
+  const { call, problems, requireCaller } = openCall(rest, authenticator);
   const checked = operation.check ? await operation.check(call) : { problems: [] };
   refuseInvalid([...problems, ...checked.problems]);
   if (operation.actor) audit?.actAs(await operation.actor(call));
   const outcome = await operation.run({
     ...call,
     prepared: checked.prepared as never,
-    update: (rule, options = {}) => requireAudit(audit).update(rule, authorization, options),
+    update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
     auditEntry: (facts) => requireAudit(audit).createEntry(facts),
     actor: audit?.actor,
   });
@@ -283,12 +283,9 @@ function openCall(rest: RestRequest, authenticator: Authenticator) {
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: rest,
   };
-  const authorization = {
-    requireCaller: (transaction: Transaction) =>
-      authorize(known && authenticator.identifyWithin(transaction, known)),
-    needs: known ? { tokens: [known.tokenHash] } : {},
-  };
-  return { call, problems, authorization };
+  const requireCaller = (transaction: Transaction) =>
+    authorize(known && authenticator.identifyWithin(transaction, known));
+  return { call, problems, requireCaller };
 }
 
 function requireAudit(audit: RequestAudit | undefined): RequestAudit {

@@ -1,5 +1,5 @@
 // What an update has changed, for people: the fields of its rows before and after, without secrets.
-import { type AuditFields, type AuditValue, Secret } from '../lib/audit-fields.ts';
+import { type AuditFields, type AuditValue, Secret, notAudited } from '../lib/audit-fields.ts';
 import { truncate } from '../lib/text.ts';
 import type { AnyCell, ChangedRow } from './state.ts';
 
@@ -9,7 +9,8 @@ const maxTextLength = 256;
 const maxChanges = 50;
 
 export function changesOf(changed: readonly ChangedRow[]): readonly Change[] {
-  const hasOneRow = changed.filter(({ key }) => key !== null).length === 1;
+  const audited = changed.filter(({ of, key }) => key !== null && of.auditFields !== notAudited);
+  const hasOneRow = audited.length === 1;
   const rows = changed.map(({ of, key, before, after }) => {
     // One row needs no name: the target of the entry names it.
     const prefix = key === null || hasOneRow ? '' : `${of.name}/${key}.`;

@@ -12,7 +12,7 @@ import type { AppOptions } from '../app/start.ts';
 import { type MemoryStore, createMemoryStore } from '../app/stores/memory-store.ts';
 import { tables } from '../app/tables.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
-import { hashToken } from '../auth/token.ts';
+import { hashToken, tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
 import { createMutex } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
@@ -81,7 +81,7 @@ export class ControlledServer {
     return {
       ...app,
       http: this.#listener.http,
-      issueAdminToken: () => Promise.resolve(this.#issueAdminToken()),
+      issueAdminToken: () => this.#issueAdminToken(),
       close: () => this.close(),
     };
   }
@@ -251,7 +251,7 @@ export class ControlledServer {
     if (this.#adminToken !== undefined) {
       // The first app has drawn the token here, so later ones draw a secret too.
       runtime.newSecret(32);
-      this.#addAdminToken(store, runtime, this.#adminToken);
+      await this.#addAdminToken(store, runtime, this.#adminToken);
     }
     if (from) Object.assign(draws, from.draws);
     clock.setFrozen(frozenAt !== null);
@@ -273,20 +273,21 @@ export class ControlledServer {
     }
   }
 
-  #issueAdminToken(): string {
+  async #issueAdminToken(): Promise<string> {
     const { store, runtime } = this.#world;
     this.#adminToken ??= runtime.newSecret(32).toString('base64url');
-    this.#addAdminToken(store, runtime, this.#adminToken);
+    await this.#addAdminToken(store, runtime, this.#adminToken);
     return this.#adminToken;
   }
 
   /** The token does not expire and survives `reset`. */
-  #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): void {
+  async #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): Promise<void> {
     const id = newId();
+    const hash = hashToken(token);
     const user = store.get(users, this.#options.config.ADMIN_USERNAME.toLowerCase());
-    if (!user) return;
-    store.addToken({
-      hash: hashToken(token),
+    if (!user || store.get(tokens, hash)) return;
+    const added = {
+      hash,
       id,
       username: user.username,
       credentialId: user.credentialId,
@@ -296,7 +297,8 @@ export class ControlledServer {
       address: null,
       userAgent: null,
       lastUsedAt: this.#startedAt,
-    });
+    };
+    await store.update((transaction) => transaction.put(tokens, added));
   }
 
   #dispatch(control: FastifyInstance): void {

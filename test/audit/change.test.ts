@@ -72,6 +72,7 @@ const user = {
   passwordHash: 'hash one',
   credentialId: 'c',
   createdAt: 1,
+  lastSignIn: null,
   subject: null,
 } as const;
 

@@ -3,14 +3,13 @@
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashToken } from '../../src/auth/token.ts';
+import { hashToken, tokens } from '../../src/auth/token.ts';
 import { findUser, users } from '../../src/auth/user.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { openWire } from '../hard/wire.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { type Server, startServer } from '../kit/server.ts';
-import { auditEntry } from '../store/definitions.ts';
 
 /** A call that waits until the test lets it continue. */
 class Gate {
@@ -44,8 +43,8 @@ beforeEach(async () => {
   one = await startServer({ executor: { ...simulated, inventory } });
   other = await startServer({ store: await one.store.reopen() });
   const createdAt = one.runtime.now();
-  await one.store.tokens.issue(
-    {
+  await one.store.update((transaction) =>
+    transaction.put(tokens, {
       hash: hashToken(bearer),
       id: 'session',
       username: 'administrator',
@@ -56,9 +55,7 @@ beforeEach(async () => {
       address: null,
       userAgent: null,
       lastUsedAt: createdAt,
-    },
-    100,
-    auditEntry(),
+    }),
   );
 });
 afterEach(async () => {
@@ -86,7 +83,11 @@ const endings: [string, number, () => Promise<void>][] = [
   ],
   ['the user gets a lower role', 403, () => changeUser({ role: 'member' })],
   ['the user gets a new password', 401, () => changeUser({ credentialId: 'new' })],
-  ['the token is revoked', 401, () => other.store.tokens.end(hashToken(bearer), undefined)],
+  [
+    'the token is revoked',
+    401,
+    () => other.store.update((transaction) => transaction.remove(tokens, hashToken(bearer))),
+  ],
   ['the token expires', 401, () => one.runtime.advance(lifetimeMs)],
 ];
 

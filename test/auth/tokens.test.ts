@@ -1,11 +1,10 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashToken } from '../../src/auth/token.ts';
+import { addToken, hashToken, tokensOf as listTokens } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
-import { auditEntry } from '../store/definitions.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
 let server: Server;
@@ -27,7 +26,7 @@ describe('generateToken', () => {
 
   it('stores only the hash of a token', async () => {
     const { token } = await signIn();
-    const stored = await server.store.tokens.list('member');
+    const stored = listTokens(server.store, 'member');
     expect(stored.map(({ hash }) => hash)).toContain(hashToken(token));
     expect(JSON.stringify(stored)).not.toContain(token);
   });
@@ -97,9 +96,9 @@ describe('generateToken', () => {
 
   it('deletes expired tokens', async () => {
     await signIn({ expiration: '1' });
-    const before = await server.store.tokens.list('member');
+    const before = listTokens(server.store, 'member');
     await server.runtime.advance(660_000);
-    expect(await server.store.tokens.list('member')).toEqual(before.slice(1));
+    expect(listTokens(server.store, 'member')).toEqual(before.slice(1));
   });
 });
 
@@ -237,15 +236,11 @@ describe('the number of tokens of a user', () => {
       lastUsedAt: 0,
     };
     const expires = own.runtime.now() + 60_000;
-    await own.store.tokens.issue(
-      { ...token, hash: hashToken('old'), createdAt: 1, expires },
-      3,
-      auditEntry(),
+    await own.store.update((transaction) =>
+      addToken(transaction, { ...token, hash: hashToken('old'), createdAt: 1, expires }, 3),
     );
-    await own.store.tokens.issue(
-      { ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 },
-      3,
-      auditEntry(),
+    await own.store.update((transaction) =>
+      addToken(transaction, { ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 }, 3),
     );
     const first = await signIn();
     expect(await statusOf('old')).toBe(200);
@@ -264,7 +259,7 @@ describe('a password that changes while a sign-in hashes the old one', () => {
     ['when the user is removed', (transaction) => transaction.remove(users, 'member')],
   ])('refuses the sign-in: %s', async (_what, change) => {
     const other = await startServer({ store: await server.store.reopen() });
-    const issued = await server.store.tokens.list('member');
+    const issued = listTokens(server.store, 'member');
     const held = server.passwords.holdNext();
     const response = server.post(signInPath, { username: 'member', password });
     const release = await held;
@@ -275,7 +270,7 @@ describe('a password that changes while a sign-in hashes the old one', () => {
     release();
     expect((await response).statusCode).toBe(401);
     expect((await response).json<Failure>().error.message).toBe('Unable to generate token.');
-    expect(await server.store.tokens.list('member')).toEqual(issued);
+    expect(listTokens(server.store, 'member')).toEqual(issued);
     await other.close();
   });
 });

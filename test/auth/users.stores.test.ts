@@ -1,5 +1,6 @@
 // Users and roles.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { tokensOf } from '../../src/auth/token.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -92,7 +93,7 @@ describe('security/users', () => {
     const issued = await signIn('member', password);
     await server.post(`${users}/update`, { token, username: 'member', password: 'a new password' });
     expect((await server.get(`/admin?token=${issued}`)).json<Failure>().error.code).toBe(498);
-    expect(await server.store.tokens.list('member')).toEqual([]);
+    expect(tokensOf(server.store, 'member')).toEqual([]);
     expect((await server.get(`/admin?token=${server.token('publisher')}`)).statusCode).toBe(200);
     expect(await signIn('member', 'a new password')).toHaveLength(43);
   });
@@ -106,7 +107,7 @@ describe('security/users', () => {
       role: 'administrator',
     });
     expect((await server.get(`/admin?token=${server.token('member')}`)).statusCode).toBe(401);
-    expect(await server.store.tokens.list('member')).toEqual([]);
+    expect(tokensOf(server.store, 'member')).toEqual([]);
   });
 
   it('does not show when a removed user with the same name signed in', async () => {

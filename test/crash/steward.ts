@@ -51,6 +51,7 @@ async function seed(url: string): Promise<void> {
       passwordHash: hashCheaply(password),
       credentialId: 'admin',
       createdAt: Date.now(),
+      lastSignIn: null,
       subject: null,
     }),
   );

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createApp } from '../../src/app/app.ts';
-import { hashToken } from '../../src/auth/token.ts';
+import { hashToken, tokens } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
@@ -13,7 +13,6 @@ import { type Role, roles } from '../../src/lib/caller.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../../src/upgrades/planning/performers.ts';
-import { auditEntry } from '../store/definitions.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
@@ -92,36 +91,33 @@ export async function startServer({
   const token = (role: Role) => `token-of-the-${role}`;
   noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
-    for (const role of roles)
+    for (const role of roles) {
       transaction.put(users, {
         username: role,
         role,
         passwordHash,
         credentialId: role,
         createdAt: runtime.now(),
+        lastSignIn: null,
         subject: null,
       });
+      const hash = hashToken(token(role));
+      const createdAt = runtime.now() - 1;
+      if (transaction.get(tokens, hash)) continue;
+      transaction.put(tokens, {
+        hash,
+        id: `session of the ${role}`,
+        username: role,
+        credentialId: role,
+        createdAt,
+        expires: runtime.now() + 1000 * 86_400_000,
+        binding: null,
+        address: null,
+        userAgent: null,
+        lastUsedAt: createdAt,
+      });
+    }
   });
-  for (const role of roles) {
-    const hash = hashToken(token(role));
-    if (await store.tokens.find(hash)) continue;
-    // A sign-in before the user existed does not count as one of this user.
-    const createdAt = runtime.now() - 1;
-    const expires = runtime.now() + 1000 * 86_400_000;
-    const issued = {
-      hash,
-      id: `session of the ${role}`,
-      username: role,
-      credentialId: role,
-      createdAt,
-      expires,
-      binding: null,
-      address: null,
-      userAgent: null,
-      lastUsedAt: createdAt,
-    };
-    await store.tokens.issue(issued, config.MAX_TOKENS_PER_USER, auditEntry());
-  }
   const logLines: string[] = [];
   const write = (line: string) => {
     logLines.push(line);

@@ -101,7 +101,6 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
     audit: countedPort(store.audit),
     deliveries: countedPort(store.deliveries),
     jobs: countedPort(store.jobs),
-    tokens: countedPort(store.tokens),
     uploads: countedPort(store.uploads),
     idle: () => idle,
     close: async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AuditEntry, AuditFilter } from '../../src/store/audit-entry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { backends, openElsewhere, openMemory, openTwice } from './backends.ts';
-import { auditEntry, row, rows, token, tryToChange, upload } from './definitions.ts';
+import { auditEntry, row, rows, tryToChange, upload } from './definitions.ts';
 
 const minuteMs = 60_000;
 
@@ -139,15 +139,6 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
       await expect(refused).rejects.toThrow('refused');
       expect(await entriesOf(store)).toEqual([entry]);
       expect(store.get(rows, 'b')).toBeUndefined();
-    });
-
-    it('records a sign-in with the token, and the end of a token that exists', async () => {
-      const store = await open();
-      const [signIn, signOut] = [auditEntry({ at: 1 }), auditEntry({ at: 2 })];
-      await store.tokens.issue(token('h'), 9, signIn);
-      await store.tokens.end('h', signOut);
-      await store.tokens.end('h', auditEntry({ at: 3 }));
-      expect(await entriesOf(store)).toEqual([signOut, signIn]);
     });
 
     it('records an upload that is stored, and none that is refused', async () => {

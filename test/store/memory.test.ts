@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { keeping, openMemory } from './backends.ts';
-import { auditEntry, token, upload } from './definitions.ts';
+import { auditEntry, upload } from './definitions.ts';
 import {
   claim,
   claimed,
@@ -132,16 +132,14 @@ it('returns when a delivery is due also if its receiver has no room yet', async 
 
 it('refuses a rule that reads what its update does not name', async () => {
   const store = await openMemory();
-  await store.tokens.issue(token('h'), 9, auditEntry());
   await store.uploads.add(
     { upload: upload('u'), bytes: Buffer.from('x') },
     { bytes: 9, count: 9 },
     auditEntry(),
   );
   const message = 'The rule reads a row that its update does not name.';
-  const needs = { tokens: ['other'], uploads: ['other'], failuresOf: ['other'] };
+  const needs = { uploads: ['other'], failuresOf: ['other'] };
   for (const given of [undefined, {}, needs]) {
-    await expect(store.update(({ token: read }) => read('h'), given)).rejects.toThrow(message);
     await expect(store.update(({ upload: read }) => read('u'), given)).rejects.toThrow(message);
     await expect(store.update(({ failures }) => failures('a'), given)).rejects.toThrow(message);
   }

@@ -7,7 +7,7 @@ import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
-import { auditEntry, cell, others, row, rows, token, upload, webhook } from './definitions.ts';
+import { auditEntry, cell, others, row, rows, upload, webhook } from './definitions.ts';
 import {
   attempted,
   bytesOf,
@@ -211,22 +211,6 @@ describe('two processes on one PostgreSQL', () => {
     ]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
     expect((await one.deliveries.page({ webhookId: 'b' }, 0, 10)).total).toBe(1);
-  });
-
-  it('end tokens for each other', async () => {
-    const [one, other] = await openTwice();
-    await one.tokens.issue(token('h1', 1), 9, auditEntry());
-    await one.tokens.issue(token('h2', 2), 9, auditEntry());
-    for (const hash of ['h1', 'h2']) expect(await other.tokens.find(hash)).toBeDefined();
-    await one.tokens.end('h1', undefined);
-    await expect.poll(() => other.tokens.find('h1'), soon).toBeUndefined();
-    await one.update((transaction) => transaction.tokens.endAll('ann'));
-    await expect.poll(() => other.tokens.find('h2'), soon).toBeUndefined();
-    // An update does not wait: it reads the token itself.
-    await one.tokens.issue(token('h3', 3), 9, auditEntry());
-    expect(await other.tokens.find('h3')).toBeDefined();
-    await one.tokens.end('h3', undefined);
-    expect(await other.update((transaction) => transaction.token('h3'), { tokens: ['h3'] })).toBeUndefined();
   });
 
   it('share the limits of uploads', async () => {

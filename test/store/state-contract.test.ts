@@ -4,7 +4,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { auditEntry, cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
+import { auditEntry, cell, job, others, plan, row, rows, upload } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
@@ -86,7 +86,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     });
     await enqueue(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 1));
     await claim(store, 1);
-    await store.tokens.issue(token('h'), 9, auditEntry());
     await store.uploads.add(
       { upload: upload('u'), bytes: Buffer.from('x') },
       { bytes: 9, count: 9 },
@@ -106,7 +105,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.jobs.deletePlan('job-2');
       transaction.jobs.appendMessages('job-2', 1, [{ code: 2, message: 'two', when: 2 }]);
       transaction.jobs.archive(job(1));
-      transaction.tokens.endAll('ann');
       transaction.uploads.delete('u');
       throw new Error('no');
     });
@@ -120,7 +118,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(await store.jobs.plan('job-2')).toEqual(plan('job-2'));
     expect(await store.jobs.messages('job-2')).toHaveLength(1);
     expect(await store.jobs.find('job-1')).toBeUndefined();
-    expect(await store.tokens.find('h')).toEqual(token('h'));
     expect(await store.uploads.find('u')).toEqual(upload('u'));
     // The deliveries that were claimed before are still claimed, and the others are not.
     expect((await claim(store, 5)).ids).toEqual(['a2']);
@@ -160,7 +157,6 @@ describe.each(backends)('the %s store', (_name, open) => {
 
   it('commits the writes to all ports together, also for another process', async () => {
     const store = await open();
-    await store.tokens.issue(token('h'), 9, auditEntry());
     await store.uploads.add(
       { upload: upload('u'), bytes: Buffer.from('x') },
       { bytes: 9, count: 9 },
@@ -172,7 +168,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.deliveries.setFailures('a', { start: 1, count: 2 });
       transaction.jobs.archive(job(1));
       transaction.jobs.savePlan(plan('job-2'));
-      transaction.tokens.endAll('ann');
       transaction.uploads.delete('u');
     });
     const elsewhere = await openElsewhere(store);
@@ -181,7 +176,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(await elsewhere.deliveries.failureWindow('a')).toEqual({ start: 1, count: 2 });
     expect(await elsewhere.jobs.find('job-1')).toEqual(job(1));
     expect(await elsewhere.jobs.plan('job-2')).toEqual(plan('job-2'));
-    expect(await elsewhere.tokens.find('h')).toBeUndefined();
     expect(await elsewhere.uploads.find('u')).toBeUndefined();
   });
 
@@ -310,17 +304,6 @@ describe.each(backends)('the %s store', (_name, open) => {
   });
 
   describe('the needs of an update', () => {
-    it('let the rule read a token', async () => {
-      const store = await open();
-      await store.tokens.issue(token('h'), 9, auditEntry());
-      const read = (hash: string) =>
-        store.update((transaction) => transaction.token(hash), { tokens: [hash] });
-      expect(await read('h')).toEqual(token('h'));
-      expect(await read('unknown')).toBeUndefined();
-      await store.tokens.end('h', undefined);
-      expect(await read('h')).toBeUndefined();
-    });
-
     it('let the rule read uploads', async () => {
       const store = await open();
       for (const id of ['u1', 'u2'])
@@ -371,27 +354,24 @@ describe.each(backends)('the %s store', (_name, open) => {
         );
       await Promise.all(Array.from({ length: 20 }, increment));
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 20 });
-      await store.tokens.issue(token('h'), 9, auditEntry());
       await store.uploads.add(
         { upload: upload('u'), bytes: Buffer.from('x') },
         { bytes: 9, count: 9 },
         auditEntry(),
       );
-      const needs = { tokens: ['h'], uploads: ['u'] };
-      const readBoth = (transaction: Transaction) => [transaction.token('h'), transaction.upload('u')];
+      const needs = { uploads: ['u'] };
+      const read = (transaction: Transaction) => transaction.upload('u');
       const seen = await Promise.all([
         // The others wait for this one, and then run together.
         store.update(() => undefined),
         store.update((transaction) => {
-          const before = readBoth(transaction);
-          transaction.tokens.endAll('ANN');
+          const before = read(transaction);
           transaction.uploads.delete('u');
-          return [before, readBoth(transaction)];
+          return [before, read(transaction)];
         }, needs),
-        store.update(readBoth, needs),
+        store.update(read, needs),
       ]);
-      const nothing = [undefined, undefined];
-      expect(seen).toEqual([undefined, [[token('h'), upload('u')], nothing], nothing]);
+      expect(seen).toEqual([undefined, [upload('u'), undefined], undefined]);
     });
   });
 });

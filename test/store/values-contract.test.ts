@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Step } from '../../src/upgrades/planning/plan.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { auditEntry, type Keepsake, job, keepsakes, notebook, plan, token, upload } from './definitions.ts';
+import { auditEntry, type Keepsake, job, keepsakes, notebook, plan, upload } from './definitions.ts';
 import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';
 
 const texts = [
@@ -245,16 +245,10 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect(await elsewhere.jobs.messages('job')).toStrictEqual(messages);
   });
 
-  it('from tokens and uploads', async () => {
+  it('from uploads', async () => {
     const store = await open();
     const short = texts.filter((text) => text.length < 1000);
     for (const [index, value] of short.entries()) {
-      const binding = { to: 'referer', value } as const;
-      await store.tokens.issue(
-        token(`h${index}`, index, { binding, username: `u${index}` }),
-        9,
-        auditEntry(),
-      );
       const described = upload(`u${index}`, 0, { itemName: value, description: value, contentType: value });
       await store.uploads.add(
         { upload: described, bytes: new Uint8Array() },
@@ -264,7 +258,6 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     }
     const elsewhere = await openElsewhere(store);
     for (const [index, value] of short.entries()) {
-      expect((await elsewhere.tokens.find(`h${index}`))?.binding).toStrictEqual({ to: 'referer', value });
       expect(await elsewhere.uploads.find(`u${index}`)).toStrictEqual(
         upload(`u${index}`, 0, { itemName: value, description: value, contentType: value }),
       );

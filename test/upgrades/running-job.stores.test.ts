@@ -1,6 +1,6 @@
 // Requests while an upgrade job runs: closed resources, refused writes, and waiting for messages.
 import { describe, expect, it } from 'vitest';
-import { hashToken } from '../../src/auth/token.ts';
+import { hashToken, tokens } from '../../src/auth/token.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
@@ -88,7 +88,7 @@ describe('while a job runs', () => {
     await upgrade(patch1);
     const waiting = server.get(`${upgrades}?after=1000&wait=3&token=${admin}`);
     await new Promise(setImmediate);
-    await server.store.tokens.end(hashToken(admin), undefined);
+    await server.store.update((transaction) => transaction.remove(tokens, hashToken(admin)));
     await server.runtime.advance(3000);
     expect((await waiting).statusCode).toBe(401);
   });

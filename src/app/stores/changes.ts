@@ -2,7 +2,6 @@
 //
 // They are recorded as a list of calls. What the transaction reads of those ports shows the recorded writes. Both
 // stores share this part; only the commit differs.
-import type { KeptToken } from '../../auth/token-store.ts';
 import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Count, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
@@ -20,10 +19,6 @@ export type Changes = StateChanges & {
   emptied: Set<string>;
   /** The failure windows that `writes` sets, by webhook. */
   failures: Map<string, FailureWindow | null>;
-  /** The users, in lower case, whose tokens `writes` ends, and the token that each of them keeps. */
-  endedUsers: Map<string, KeptToken | undefined>;
-  /** The hashes of other tokens that `writes` ends. */
-  endedTokens: Set<string>;
   /** The uploads that `writes` deletes. */
   deletedUploads: Set<string>;
   /** Whether the update has a count, which the store may set after the commit. */
@@ -41,8 +36,6 @@ export function createChanges(): Changes {
     lostClaim: undefined,
     emptied: new Set(),
     failures: new Map(),
-    endedUsers: new Map(),
-    endedTokens: new Set(),
     deletedUploads: new Set(),
     hasCount: false,
   };
@@ -57,8 +50,6 @@ export function clear(changes: Changes): void {
   changes.lostClaim = undefined;
   if (changes.emptied.size > 0) changes.emptied = new Set();
   if (changes.failures.size > 0) changes.failures = new Map();
-  if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
-  if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
   changes.hasCount = false;
 }
@@ -78,22 +69,12 @@ export function merge(into: Changes, later: Changes): void {
   for (const [id, claimed] of later.completed) into.completed.set(id, claimed);
   for (const webhookId of later.emptied) into.emptied.add(webhookId);
   for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
-  for (const [username, kept] of later.endedUsers) into.endedUsers.set(username, kept);
-  for (const hash of later.endedTokens) into.endedTokens.add(hash);
   for (const id of later.deletedUploads) into.deletedUploads.add(id);
 }
 
 /** Shows `facts` with the changes applied. */
 export function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFacts {
   return {
-    token: (hash) => {
-      const token = facts.token(hash);
-      if (!token || changes.endedTokens.has(hash)) return undefined;
-      const username = token.username.toLowerCase();
-      if (!changes.endedUsers.has(username)) return token;
-      const kept = changes.endedUsers.get(username);
-      return kept?.hash === hash ? { ...token, credentialId: kept.credentialId } : undefined;
-    },
     upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
     failures: (webhookId) => {
       const changed = changes.failures.get(webhookId);
@@ -159,16 +140,6 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       archive: (job) => {
         freeze(job);
         record((writes) => writes.jobs.archive(job));
-      },
-    },
-    tokens: {
-      endAll: (username, except) => {
-        changes.endedUsers.set(username.toLowerCase(), except);
-        record((writes) => writes.tokens.endAll(username, except));
-      },
-      end: (hash) => {
-        changes.endedTokens.add(hash);
-        record((writes) => writes.tokens.end(hash));
       },
     },
     uploads: {

@@ -1,5 +1,4 @@
 // The whole content of the memory store as JSON.
-import type { TokenDump } from '../../auth/token-store-memory.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
 import type { JobDump } from '../../upgrades/jobs/job-store-memory.ts';
 import type { UploadDump } from '../../uploads/upload-store-memory.ts';
@@ -12,6 +11,5 @@ export type MemoryDump = {
   readonly audit: readonly AuditEntry[];
   readonly deliveries: DeliveryDump;
   readonly jobs: JobDump;
-  readonly tokens: TokenDump;
   readonly uploads: readonly UploadDump[];
 };

@@ -3,8 +3,6 @@
 // Every method does its work when it is called, and nothing runs between the start and the end of that work. So an
 // update is atomic: after its rule has ended and no claim is lost, its writes cannot fail.
 import { MemoryAudit } from '../../audit/audit-store-memory.ts';
-import { MemoryTokens } from '../../auth/token-store-memory.ts';
-import type { Token } from '../../auth/token.ts';
 import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
 import { done } from '../../store/memory/run.ts';
@@ -33,8 +31,6 @@ export type MemoryStore = Store & {
   dump: () => MemoryDump;
   /** Fills an empty store. `tables` are all tables of the dump. */
   load: (dump: MemoryDump, tables: readonly Table<never>[]) => void;
-  /** Adds a token without a sign-in, unless the store has it. */
-  addToken: (token: Token) => void;
 };
 
 /** The other entries are refused and failed requests. */
@@ -47,13 +43,11 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
   const jobs = new MemoryJobs(retention.jobs);
   const audit = new MemoryAudit(auditLimits);
-  const tokens = new MemoryTokens(audit);
   const uploads = new MemoryUploads(audit);
   const writes: TransactionWrites = {
     audit: audit.writes,
     deliveries: deliveries.writes,
     jobs: jobs.writes,
-    tokens: tokens.writes,
     uploads: uploads.writes,
   };
 
@@ -63,10 +57,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     if (!isNamed) throw new Error('The rule reads a row that its update does not name.');
   }
   const facts: TransactionFacts = {
-    token: (hash) => {
-      requireNeed(needs.tokens?.includes(hash));
-      return tokens.find(hash);
-    },
     upload: (id) => {
       requireNeed(needs.uploads?.includes(id));
       return uploads.find(id);
@@ -94,7 +84,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
       audit: audit.dump(),
       deliveries: deliveries.dump(),
       jobs: jobs.dump(),
-      tokens: tokens.dump(),
       uploads: uploads.dump(),
     };
   }
@@ -111,7 +100,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     audit.load(from.audit);
     deliveries.load(from.deliveries);
     jobs.load(from.jobs);
-    tokens.load(from.tokens);
     uploads.load(from.uploads);
   }
 
@@ -119,14 +107,10 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     ...reader,
     dump,
     load,
-    addToken: (token) => {
-      if (!tokens.find(token.hash)) tokens.load({ list: [token], lastSignIns: {} });
-    },
     self,
     audit: audit.port,
     deliveries: deliveries.queue,
     jobs: jobs.port,
-    tokens: tokens.port,
     uploads: uploads.port,
     update: (rule, given = noNeeds) =>
       new Promise((resolve) => {

@@ -20,7 +20,6 @@
 // rejects all writes and is not ready.
 import { createHash } from 'node:crypto';
 import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
-import { PostgresTokens } from '../../auth/token-store-postgres.ts';
 import { createMutex, retryWithin } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -132,7 +131,6 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   });
   const peers = new Peers({ database, self, leaseMs, holdings: claimsOfProcesses });
   const audit = new PostgresAudit(database);
-  const tokens = new PostgresTokens(database, runtime);
   const uploads = new PostgresUploads(database);
   const jobs = new PostgresJobs(database, retention.jobs);
   const deliveries: PostgresDeliveries = new PostgresDeliveries({
@@ -154,7 +152,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     reader: copy,
     mutex,
     during: (transaction) => deliveries.during(transaction),
-    writesOn: (client) => writesOn(client, { deliveries, jobs, tokens, uploads }),
+    writesOn: (client) => writesOn(client, { deliveries, jobs, uploads }),
     channel,
     self,
     onCommit: copy.notify,
@@ -200,7 +198,6 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     audit,
     deliveries,
     jobs,
-    tokens,
     uploads,
     update: (rule, needs) => writer.update(rule, needs),
     isAlive: (process) => peers.isAlive(process),
@@ -222,13 +219,11 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
 type Ports = {
   readonly deliveries: PostgresDeliveries;
   readonly jobs: PostgresJobs;
-  readonly tokens: PostgresTokens;
   readonly uploads: PostgresUploads;
 };
 
-function writesOn(client: Client, { deliveries, jobs, tokens, uploads }: Ports): Writes {
+function writesOn(client: Client, { deliveries, jobs, uploads }: Ports): Writes {
   const deliveryWrites = deliveries.writesOn(client);
-  const tokenWrites = tokens.writesOn(client);
   const entries: AuditEntry[] = [];
   return {
     audit: {
@@ -240,13 +235,9 @@ function writesOn(client: Client, { deliveries, jobs, tokens, uploads }: Ports):
     entries,
     deliveries: deliveryWrites,
     jobs: jobs.writesOn(client),
-    tokens: tokenWrites,
     uploads: uploads.writesOn(client),
     finish: () => deliveryWrites.finish(),
-    committed: () => {
-      tokenWrites.committed();
-      return deliveries.noteCommit(deliveryWrites);
-    },
+    committed: () => deliveries.noteCommit(deliveryWrites),
   };
 }
 

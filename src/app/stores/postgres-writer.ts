@@ -72,7 +72,7 @@ type Plan = {
   readonly rows: readonly StateRow[];
 };
 
-const noFacts: TransactionFacts = { token: () => undefined, upload: () => undefined, failures: () => null };
+const noFacts: TransactionFacts = { upload: () => undefined, failures: () => null };
 
 const upsertRows = `insert into state (kind, key, value, version)
   select *, $4 from unnest($1::text[], $2::text[], $3::json[])

@@ -1,0 +1,60 @@
+// Tests the rules for tokens in the state of a store.
+import { expect, it } from 'vitest';
+import { type Token, addToken, endTokens, expiredTokens, tokens, tokensOf } from '../../src/auth/token.ts';
+import type { Store } from '../../src/store/store.ts';
+import { openMemory } from './backends.ts';
+import { token } from './definitions.ts';
+
+const hashes = (all: readonly Token[]) => all.map(({ hash }) => hash);
+
+async function openWith(...all: readonly Token[]): Promise<Store> {
+  const store = await openMemory();
+  await store.update((transaction) => {
+    for (const one of all) transaction.put(tokens, one);
+  });
+  return store;
+}
+
+it('lists the tokens of a user, ignoring case, newest first', async () => {
+  const store = await openWith(
+    token('h1', 1),
+    token('h3', 3, { username: 'ANN' }),
+    token('h2', 2, { username: 'ann' }),
+    token('other', 4, { username: 'anna' }),
+  );
+  expect(hashes(tokensOf(store, 'aNN'))).toEqual(['h3', 'h2', 'h1']);
+  expect(tokensOf(store, 'an')).toEqual([]);
+});
+
+it('ends all tokens of a user except one, which gets another credential id', async () => {
+  const store = await openWith(token('h1', 1), token('h2', 2), token('other', 3, { username: 'bob' }));
+  const kept = { hash: 'h1', credentialId: 'new' };
+  await store.update((transaction) => endTokens(transaction, 'aNN', kept));
+  expect(tokensOf(store, 'ann')).toEqual([{ ...token('h1', 1), credentialId: 'new' }]);
+  await store.update((transaction) => endTokens(transaction, 'ann'));
+  expect(hashes([...store.all(tokens)])).toEqual(['other']);
+});
+
+it('ends the oldest tokens of the user so that at most the given number is left', async () => {
+  const store = await openWith(token('other', 0, { username: 'bob' }));
+  const add = (one: Token, max: number) => store.update((transaction) => addToken(transaction, one, max));
+  for (const n of [1, 2, 3, 4]) await add(token(`h${n}`, n), 3);
+  expect(hashes(tokensOf(store, 'ann'))).toEqual(['h4', 'h3', 'h2']);
+  await add(token('h5', 5), 1);
+  expect(hashes([...store.all(tokens)])).toEqual(['other', 'h5']);
+});
+
+it('does not count tokens that have expired or belong to an old password', async () => {
+  const store = await openWith(
+    token('valid', 1, { expires: 100 }),
+    token('expired', 2, { expires: 10 }),
+    token('old password', 3, { credentialId: 'old' }),
+  );
+  await store.update((transaction) => addToken(transaction, token('new', 10), 2));
+  expect(hashes(tokensOf(store, 'ann'))).toEqual(['new', 'valid']);
+});
+
+it('finds expired tokens', async () => {
+  const store = await openWith(token('h1', 1, { expires: 10 }), token('h2', 2, { expires: 11 }));
+  expect(hashes(expiredTokens(store, 10))).toEqual(['h1']);
+});

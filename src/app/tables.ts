@@ -5,6 +5,16 @@ import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import type { Table } from '../store/state.ts';
 import { redeliveries } from '../webhooks/queue/redelivery.ts';
+import { failureWindows } from '../webhooks/sending/failure-window.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 
-export const tables: readonly Table<never>[] = [users, keys, tokens, folders, services, webhooks, redeliveries];
+export const tables: readonly Table<never>[] = [
+  users,
+  keys,
+  tokens,
+  folders,
+  services,
+  webhooks,
+  failureWindows,
+  redeliveries,
+];

@@ -28,14 +28,7 @@ export type Transaction = Reader &
     changed: () => readonly ChangedRow[];
   } & { readonly [P in keyof TransactionWrites]: RecordedWrites<TransactionWrites[P]> };
 
-/** How many rows a recorded write has changed. The update sets it, so a rule returns the count unread. */
-export type Count = { value: number };
-
 /** The same methods, which record the call. */
-type RecordedWrites<W> = { readonly [M in keyof W]: RecordedWrite<W[M]> };
-
-type RecordedWrite<F> = F extends (...args: [...infer A, Count]) => unknown
-  ? (...args: A) => Count
-  : F extends (...args: infer A) => unknown
-    ? (...args: A) => void
-    : never;
+type RecordedWrites<W> = {
+  readonly [M in keyof W]: W[M] extends (...args: infer A) => unknown ? (...args: A) => void : never;
+};

@@ -8,6 +8,7 @@ import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.rest.ts';
 import { idProblems, webhookIds } from './fields.rest.ts';
 import {
+  countPending,
   deactivateAllWarning,
   deletionWarning,
   discardedText,
@@ -90,9 +91,10 @@ export function givenWebhooksOperations(deps: Deps): Record<'activate' | 'deacti
       description: 'Deletes the given webhooks and their deliveries.',
       isDestructive: true,
       warning: warn(deletionWarning),
-      run: async ({ values: { ids }, update }) => {
-        const counts = await update((transaction) => ids.map((id) => deleteWebhook(transaction, id)));
-        return outcomeOf(counts, 'deleted');
+      run: async ({ values, update }) => {
+        const discarded = await countPending(store, choose(store, undefined, values));
+        await update((transaction) => values.ids.forEach((id) => deleteWebhook(transaction, id)));
+        return outcomeOf(values.ids.length, discarded, 'deleted');
       },
     }),
   };
@@ -109,20 +111,18 @@ function activate<S, V>({ runtime }: Deps, choose: Choose<S, V>) {
   };
 }
 
-function deactivate<S, V>({ runtime }: Deps, choose: Choose<S, V>) {
+function deactivate<S, V>({ store, runtime }: Deps, choose: Choose<S, V>) {
   return async ({ subject, values, update }: OperationCall<S, V>): Promise<Outcome> => {
     const at = runtime.now();
-    const counts = await update((transaction) =>
+    const discarded = await countPending(store, choose(store, subject, values));
+    const webhooks = await update((transaction) =>
       deactivateAll(transaction, choose(transaction, subject, values), at),
     );
-    return outcomeOf(counts, 'deactivated');
+    return outcomeOf(webhooks, discarded, 'deactivated');
   };
 }
 
-/** `counts` has the pending deliveries that each webhook loses. */
-function outcomeOf(counts: readonly { readonly value: number }[], participle: string): Outcome {
-  const webhooks = counts.length;
-  const discarded = counts.reduce((sum, { value }) => sum + value, 0);
+function outcomeOf(webhooks: number, discarded: number, participle: string): Outcome {
   const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} ${participle}. ${discardedText(discarded)}`;
   return { json: { status: 'success', webhooks, discarded }, notice: { text, link: webhookList } };
 }

@@ -2,8 +2,9 @@
 import { maskedValue } from '../lib/audit-fields.ts';
 import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
 import { requireVersion } from '../lib/version.ts';
-import type { Count, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
+import { clearFailures } from './sending/failure-window.ts';
 import { type CustomHeader, type HeadersResult, keepMasked } from './sending/headers.ts';
 import { receiverOf } from './sending/target-policy.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
@@ -27,16 +28,13 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
   return webhook;
 }
 
-/**
- * The rules read the webhook again, because it may have changed since the request found it. The result is how many
- * pending deliveries are discarded; undefined if the edit does not deactivate.
- */
+/** The rules read the webhook again, because it may have changed since the request found it. */
 export function editWebhook(
   transaction: Transaction,
   id: string,
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   { at, version }: { at: number; version: number | undefined },
-): Count | undefined {
+): void {
   const webhook = requireWebhook(transaction, id);
   requireVersion('webhook', webhook, version);
   // The request was checked before, but the webhook may have changed since.
@@ -45,9 +43,8 @@ export function editWebhook(
   const edited: Webhook = { ...webhook, ...traits, headers: kept.headers, updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
-  if (active === false) return deactivateWebhook(transaction, id, 'administrator', at);
+  if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
-  return undefined;
 }
 
 /** The headers after an edit. An administrator could read the stored values by sending them to another origin. */
@@ -78,16 +75,15 @@ export function activateWebhook(transaction: Transaction, id: string, at: number
     updatedAt: at,
   };
   transaction.put(webhooks, { ...webhook, ...activation });
-  transaction.deliveries.setFailures(id, null);
+  clearFailures(transaction, id);
 }
 
-/** The result is how many pending deliveries it discards. */
 export function deactivateWebhook(
   transaction: Transaction,
   id: string,
   by: 'failures' | 'administrator',
   at: number,
-): Count {
+): void {
   const webhook = requireWebhook(transaction, id);
   const { active, deactivations } = webhook;
   const deactivation = {
@@ -98,7 +94,7 @@ export function deactivateWebhook(
   };
   transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
   endRedeliveries(transaction, id);
-  return transaction.deliveries.discardPending(id, at);
+  transaction.deliveries.discardPending(id, at);
 }
 
 /** Returns how many webhooks it has activated: `activateWebhook` would clear the failures of active ones. */
@@ -108,22 +104,19 @@ export function activateAll(transaction: Transaction, chosen: readonly Webhook[]
   return inactive.length;
 }
 
-/** Likewise. The result is how many pending deliveries each of the webhooks loses. */
-export function deactivateAll(
-  transaction: Transaction,
-  chosen: readonly Webhook[],
-  at: number,
-): readonly Count[] {
+/** Likewise. */
+export function deactivateAll(transaction: Transaction, chosen: readonly Webhook[], at: number): number {
   const active = chosen.filter((webhook) => webhook.active);
-  return active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
+  for (const { id } of active) deactivateWebhook(transaction, id, 'administrator', at);
+  return active.length;
 }
 
-/** The result is how many pending deliveries it deletes. */
-export function deleteWebhook(transaction: Transaction, id: string): Count {
+export function deleteWebhook(transaction: Transaction, id: string): void {
   requireWebhook(transaction, id);
   transaction.remove(webhooks, id);
   endRedeliveries(transaction, id);
-  return transaction.deliveries.deleteAll(id);
+  clearFailures(transaction, id);
+  transaction.deliveries.deleteAll(id);
 }
 
 const maxPreviousKeys = 4;

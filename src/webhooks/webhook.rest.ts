@@ -52,7 +52,6 @@ import {
 } from './registry.ts';
 import { maskHeaders } from './sending/headers.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
-import { webhookSettings } from './settings.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
@@ -86,10 +85,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     titleOf: ({ name }) => name,
     description: 'One webhook: its receiver, the events it gets, its state and its failures.',
     answer: webhookAnswer,
-    read: async ({ subject }) => {
-      const window = await store.deliveries.failureWindow(subject.id);
-      return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
-    },
+    read: ({ subject }) => webhookToJson(store, subject, runtime.now()),
     view: showWebhook(store),
     resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
@@ -101,7 +97,8 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         isDestructive: true,
         warning: (webhook) => deletionWarning(store, [webhook]),
         run: async ({ subject, update }) => {
-          const { value: discarded } = await update((transaction) => deleteWebhook(transaction, subject.id));
+          const discarded = await store.deliveries.pendingOf(subject.id);
+          await update((transaction) => deleteWebhook(transaction, subject.id));
           const text = `The webhook ${subject.name} was deleted.`;
           return { json: { status: 'success', discarded }, notice: { text, link: webhookList } };
         },
@@ -126,9 +123,8 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         warning: (webhook) => deactivationWarning(store, webhook),
         run: async ({ subject, update }) => {
           const at = runtime.now();
-          const { value: discarded } = await update((transaction) =>
-            deactivateWebhook(transaction, subject.id, 'administrator', at),
-          );
+          const discarded = await store.deliveries.pendingOf(subject.id);
+          await update((transaction) => deactivateWebhook(transaction, subject.id, 'administrator', at));
           const text = subject.active
             ? `${subject.name} is deactivated. ${discardedText(discarded)}`
             : `${subject.name} was inactive already.`;
@@ -189,16 +185,16 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
       const at = deps.runtime.now();
-      const count = await update((transaction) =>
-        editWebhook(transaction, subject.id, edit, { at, version }),
-      );
+      const discarded =
+        values.active === false ? await deps.store.deliveries.pendingOf(subject.id) : undefined;
+      await update((transaction) => editWebhook(transaction, subject.id, edit, { at, version }));
       const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
       const text = `The webhook ${name} was changed.`;
       const link = webhookLink({ id, name });
-      if (count === undefined) return succeeded(text, link);
+      if (discarded === undefined) return succeeded(text, link);
       return {
-        json: { status: 'success', discarded: count.value },
-        notice: { text: `${text} ${discardedText(count.value)}`, link },
+        json: { status: 'success', discarded },
+        notice: { text: `${text} ${discardedText(discarded)}`, link },
       };
     },
   });

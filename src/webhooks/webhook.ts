@@ -3,8 +3,15 @@ import { Secret, SecretEntries, SecretUrl } from '../lib/audit-fields.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
-import { type FailurePolicy, type FailureWindow, endOfWindow, isFailing } from './sending/failure-window.ts';
+import {
+  type FailurePolicy,
+  type FailureWindow,
+  endOfWindow,
+  failureWindowOf,
+  isFailing,
+} from './sending/failure-window.ts';
 import { type CustomHeader, maskHeaders } from './sending/headers.ts';
+import { webhookSettings } from './settings.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
@@ -97,12 +104,9 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 }
 
 /** Leaves out the keys, which only the response that creates a key shows, and the values of headers. */
-export function webhookToJson(
-  webhook: Webhook,
-  window: FailureWindow | null,
-  policy: FailurePolicy,
-  at: number,
-) {
+export function webhookToJson(reader: Reader, webhook: Webhook, at: number) {
+  const policy = reader.read(webhookSettings);
+  const window = failureWindowOf(reader, webhook.id);
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
   // An ended window is shown only if it explains why the webhook was deactivated.

@@ -79,18 +79,9 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
   });
 }
 
-async function listToJson(
-  { store, runtime }: WebhookDeps,
-  service?: string,
-): Promise<AnswerOf<typeof webhooksAnswer>> {
-  const windows = await store.deliveries.failureWindows();
-  const settings = store.read(webhookSettings);
+function listToJson({ store, runtime }: WebhookDeps, service?: string): AnswerOf<typeof webhooksAnswer> {
   const at = runtime.now();
-  return {
-    webhooks: listWebhooks(store, service).map((webhook) =>
-      webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at),
-    ),
-  };
+  return { webhooks: listWebhooks(store, service).map((webhook) => webhookToJson(store, webhook, at)) };
 }
 
 const createDescription = {
@@ -145,7 +136,7 @@ async function create(
       createWebhook(transaction, { ...given, headers: given.headers ?? [], id, signatureKey }, at),
     { target: `services/webhooks/${id}` },
   );
-  const json = webhookToJson(webhook, null, store.read(webhookSettings), at);
+  const json = webhookToJson(store, webhook, at);
   return {
     json: { status: 'success', id, webhook: json, signatureKey },
     notice: { text: `The webhook ${webhook.name} was created.`, link: webhookLink(webhook) },

@@ -26,6 +26,7 @@ import {
   registerWebhook,
   tested,
 } from './store-kit.ts';
+import { failureWindowOf } from '../../src/webhooks/sending/failure-window.ts';
 
 const runtime = realRuntime;
 const pollOptions = { timeout: 60_000, interval: 50 };
@@ -190,7 +191,7 @@ it.each<[number, string, Change[], Outcome]>([
     );
     await ahead.refresh();
     expect(isActive(ahead, 'hook')).toBe(active);
-    expect((await ahead.deliveries.failureWindow('hook'))?.count ?? 0).toBe(failures);
+    expect(failureWindowOf(ahead, 'hook')?.count ?? 0).toBe(failures);
     expect(await pending()).toBe(0);
   },
 );
@@ -239,6 +240,7 @@ it('two processes report a failing webhook and its recovery once', async () => {
   await publish('delivered', 20);
   await expect.poll(isDone, pollOptions).toBe(true);
   await Promise.all(workers.map(({ stop }) => stop()));
-  expect((await ahead.deliveries.failureWindow('hook'))?.count).toBe(30);
+  await ahead.refresh();
+  expect(failureWindowOf(ahead, 'hook')?.count).toBe(30);
   expect((await recorded()).filter(({ webhook }) => webhook === 'watcher')).toHaveLength(2);
 });

@@ -6,6 +6,7 @@ import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';
 import type { Upload } from '../../src/uploads/upload.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
+import { failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };
@@ -40,7 +41,14 @@ export const notebook: Cell<{ readonly data: unknown }> = {
   auditFields: notAudited,
 };
 
-export const tables: readonly Table<never>[] = [rows, others, keepsakes, webhooks, redeliveries];
+export const tables: readonly Table<never>[] = [
+  rows,
+  others,
+  keepsakes,
+  webhooks,
+  failureWindows,
+  redeliveries,
+];
 
 export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => ({
   id,

@@ -73,11 +73,11 @@ export const publish = (store: Store, ...all: readonly Delivery[]) => store.deli
 export const enqueue = (store: Store, ...all: readonly Delivery[]) =>
   store.update((transaction) => transaction.deliveries.enqueue(all));
 
-export const discard = async (store: Store, webhookId: string, at: number) =>
-  (await store.update((transaction) => transaction.deliveries.discardPending(webhookId, at))).value;
+export const discard = (store: Store, webhookId: string, at: number) =>
+  store.update((transaction) => transaction.deliveries.discardPending(webhookId, at));
 
-export const deleteAll = async (store: Store, webhookId: string) =>
-  (await store.update((transaction) => transaction.deliveries.deleteAll(webhookId))).value;
+export const deleteAll = (store: Store, webhookId: string) =>
+  store.update((transaction) => transaction.deliveries.deleteAll(webhookId));
 
 /**
  * Retries are due ten milliseconds after the end of the attempt, and every webhook has its own receiver without a
@@ -142,7 +142,6 @@ export async function snapshot({ deliveries }: Store) {
   return {
     pending: deliveries.pending(),
     oldest: await deliveries.oldestPendingAt(),
-    windows: await deliveries.failureWindows(),
     pages: await Promise.all(['a', 'b', 'c'].map((webhookId) => deliveries.page({ webhookId }, 0, 100))),
   };
 }

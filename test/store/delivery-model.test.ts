@@ -20,6 +20,7 @@ import {
   createModel,
   webhookIds,
 } from './delivery-model.ts';
+import { clearFailures, failureWindowOf, failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
 
@@ -92,7 +93,10 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
         onStore: (transaction) => {
           transaction.deliveries.complete(held, by);
           if (isCounted)
-            transaction.deliveries.setFailures(webhookId, oneMore(transaction.failures(webhookId)));
+            transaction.put(failureWindows, {
+              webhookId,
+              ...oneMore(failureWindowOf(transaction, webhookId)),
+            });
         },
         onModel: () => {
           if (!model.holds(held)) return false;
@@ -105,18 +109,21 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
     case 'discard': {
       const at = (system.clock += 1);
       return {
-        onStore: ({ deliveries }) => void deliveries.discardPending(change.webhookId, at),
+        onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
         onModel: () => (model.discard(change.webhookId, at), true),
       };
     }
     case 'delete':
       return {
-        onStore: ({ deliveries }) => void deliveries.deleteAll(change.webhookId),
+        onStore: (transaction) => {
+          clearFailures(transaction, change.webhookId);
+          transaction.deliveries.deleteAll(change.webhookId);
+        },
         onModel: () => (model.delete(change.webhookId), true),
       };
     case 'reset':
       return {
-        onStore: ({ deliveries }) => deliveries.setFailures(change.webhookId, null),
+        onStore: (transaction) => clearFailures(transaction, change.webhookId),
         onModel: () => (model.setWindow(change.webhookId, null), true),
       };
   }
@@ -139,9 +146,7 @@ function prepare(system: System, { changes, throws }: Update) {
 
 async function update(system: System, { updates }: Of<'updates'>): Promise<void> {
   const prepared = updates.map((one) => prepare(system, one));
-  const results = await Promise.allSettled(
-    prepared.map(({ rule }) => system.store.update(rule, { failuresOf: webhookIds })),
-  );
+  const results = await Promise.allSettled(prepared.map(({ rule }) => system.store.update(rule)));
   const outcomes = results.map((result) =>
     result.status === 'fulfilled' ? 'done' : (result.reason as Error).name,
   );
@@ -270,13 +275,17 @@ async function claim(system: System, request: Of<'claim'>): Promise<void> {
   if (nextAt !== undefined) expect(later.map(({ due }) => due)).toContain(nextAt);
 }
 
-async function check({ store: { deliveries }, model }: System): Promise<void> {
+async function check({ store, model }: System): Promise<void> {
+  const { deliveries } = store;
   const pending = model.deliveries().filter(({ state }) => state === 'pending');
   expect(deliveries.pending()).toEqual({ count: pending.length, bytes: bytesOf(...pending) });
   const oldest = await deliveries.oldestPendingAt();
   if (pending.length === 0) expect(oldest).toBeUndefined();
   else expect(pending.map(({ createdAt }) => createdAt)).toContain(oldest);
-  expect(await deliveries.failureWindows()).toEqual(model.windows());
+  const windows = [...store.all(failureWindows)].map(
+    ({ webhookId, ...window }) => [webhookId, window] as const,
+  );
+  expect(new Map(windows)).toEqual(model.windows());
   for (const webhookId of webhookIds) {
     const newestFirst = model
       .deliveries(webhookId)

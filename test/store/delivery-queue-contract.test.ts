@@ -36,8 +36,6 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       total: 0,
       isTotalExact: true,
     });
-    expect(await deliveries.failureWindow('a')).toBeNull();
-    expect(await deliveries.failureWindows()).toEqual(new Map());
     expect(await deliveries.findEvent('e', 1)).toBeUndefined();
     expect(await claim({ ...store, deliveries }, 1e9)).toEqual({ ids: [], nextAt: undefined });
   });
@@ -345,13 +343,9 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
   });
 
   describe('deleteAll', () => {
-    it('deletes all deliveries of a webhook, also claimed and finished ones, and its failure window', async () => {
+    it('deletes all deliveries of a webhook, also claimed and finished ones', async () => {
       const store = await open();
       await publish(store, delivery('a1', 1), delivery('a2', 2), delivery('a3', 90), delivery('b1', 90));
-      await store.update((transaction) => {
-        transaction.deliveries.setFailures('a', { start: 1, count: 1 });
-        transaction.deliveries.setFailures('b', { start: 1, count: 2 });
-      });
       await claim(store, 2);
       await end(store, 'a1', 2);
       await deleteAll(store, 'a');
@@ -360,40 +354,12 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await snapshot(store)).toMatchObject({
         pending: { count: 1, bytes: bytesOf(delivery('b1', 90)) },
         oldest: 90,
-        windows: new Map([['b', { start: 1, count: 2 }]]),
       });
       expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 90 });
       // The webhook can get new deliveries.
       await publish(store, delivery('a4', 3));
       expect((await claim(store, 4)).ids).toEqual(['a4']);
       expect(await list(store, 'a')).toEqual(['a4']);
-    });
-  });
-
-  describe('failure windows', () => {
-    it('are set, replaced and removed by updates', async () => {
-      const store = await open();
-      const set = (webhookId: string, window: { start: number; count: number } | null) =>
-        store.update((transaction) => transaction.deliveries.setFailures(webhookId, window));
-      await set('a', { start: 1, count: 1 });
-      await set('b', { start: 2, count: 5 });
-      await set('a', { start: 1, count: 2 });
-      await set('c', null);
-      const elsewhere = await openElsewhere(store);
-      for (const { deliveries } of [store, elsewhere]) {
-        expect(await deliveries.failureWindows()).toEqual(
-          new Map([
-            ['a', { start: 1, count: 2 }],
-            ['b', { start: 2, count: 5 }],
-          ]),
-        );
-        expect(await deliveries.failureWindow('b')).toEqual({ start: 2, count: 5 });
-        expect(await deliveries.failureWindow('c')).toBeNull();
-      }
-      await set('a', null);
-      await set('a', null);
-      expect(await store.deliveries.failureWindow('a')).toBeNull();
-      expect(await elsewhere.deliveries.failureWindows()).toEqual(new Map([['b', { start: 2, count: 5 }]]));
     });
   });
 

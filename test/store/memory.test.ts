@@ -138,9 +138,8 @@ it('refuses a rule that reads what its update does not name', async () => {
     auditEntry(),
   );
   const message = 'The rule reads a row that its update does not name.';
-  const needs = { uploads: ['other'], failuresOf: ['other'] };
+  const needs = { uploads: ['other'] };
   for (const given of [undefined, {}, needs]) {
     await expect(store.update(({ upload: read }) => read('u'), given)).rejects.toThrow(message);
-    await expect(store.update(({ failures }) => failures('a'), given)).rejects.toThrow(message);
   }
 });

@@ -165,13 +165,14 @@ describe('a webhook with many deliveries', () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await publishMany(store);
-    expect(await discard(store, 'a', 5)).toBe(many);
+    expect(await store.deliveries.pendingOf('a')).toBe(many);
+    await discard(store, 'a', 5);
     // The update itself changes none of the deliveries: each batch commits by itself.
     const discarded = await database.ask('select distinct xmin::text from finished');
     expect(discarded.length).toBeGreaterThanOrEqual(3);
     expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
     expect((await store.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
-    expect(await deleteAll(store, 'a')).toBe(0);
+    await deleteAll(store, 'a');
     expect(await database.ask('select from deliveries')).toEqual([]);
   });
 
@@ -181,7 +182,7 @@ describe('a webhook with many deliveries', () => {
       retention: { deliveries: { history: 10, recoverable: 10 }, jobs: 10 },
     });
     await publish(store, ...numbered('a', 1_200).map((id, n) => delivery(id, n)));
-    expect(await discard(store, 'a', 5_000)).toBe(1_200);
+    await discard(store, 'a', 5_000);
     expect(await list(store, 'a')).toEqual(numbered('a', 1_200).slice(-10).reverse());
     expect(store.deliveries.evicted()).toBe(1_190);
   });
@@ -198,7 +199,6 @@ describe('a webhook with many deliveries', () => {
       during: (write) => write(),
       onError: (error) => expect.fail(String(error)),
       database: openDatabase(database.url),
-      keep: 0,
       onEmptied: () => undefined,
     });
     await emptier.deleteOrphans(new AbortController().signal);

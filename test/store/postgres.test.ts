@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
@@ -21,6 +20,7 @@ import {
   publish,
   retry,
 } from './deliveries.ts';
+import { failureWindowOf, failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 
 const soon = { interval: 10 };
 const eventDelivery = (id: string, eventId: string) =>
@@ -346,20 +346,20 @@ describe('claims of two processes', () => {
     await claim(other, 1, 20);
     const fail = (store: Store, id: string) => {
       const held = claimed(store, id);
-      const rule = (transaction: Transaction) => {
-        const counted = (transaction.failures('a')?.count ?? 0) + 1;
+      return store.update((transaction) => {
+        const counted = (failureWindowOf(transaction, 'a')?.count ?? 0) + 1;
         transaction.deliveries.complete(held, ended(held, 9, 'failed'));
-        transaction.deliveries.setFailures('a', { start: 5, count: counted });
+        transaction.put(failureWindows, { webhookId: 'a', start: 5, count: counted });
         return counted;
-      };
-      return store.update(rule, { failuresOf: ['a'] });
+      });
     };
     const counts = await Promise.all([
       ...all.slice(0, 20).map((id) => fail(one, id)),
       ...all.slice(20).map((id) => fail(other, id)),
     ]);
     expect(counts.sort((a, b) => a - b)).toEqual(count(40).map((n) => n + 1));
-    expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 40 });
+    await one.refresh();
+    expect(failureWindowOf(one, 'a')).toMatchObject({ start: 5, count: 40 });
   });
 });
 

@@ -99,7 +99,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.deliveries.enqueue([delivery('a3', 1)]);
       void transaction.deliveries.discardPending('a', 9);
       transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9));
-      transaction.deliveries.setFailures('a', { start: 1, count: 1 });
       void transaction.deliveries.deleteAll('b');
       transaction.jobs.savePlan(plan('job-3'));
       transaction.jobs.deletePlan('job-2');
@@ -165,7 +164,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     await store.update((transaction) => {
       transaction.put(rows, row('a', 3));
       transaction.deliveries.enqueue([delivery('a1', 1)]);
-      transaction.deliveries.setFailures('a', { start: 1, count: 2 });
       transaction.jobs.archive(job(1));
       transaction.jobs.savePlan(plan('job-2'));
       transaction.uploads.delete('u');
@@ -173,7 +171,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     const elsewhere = await openElsewhere(store);
     expect(elsewhere.get(rows, 'a')).toEqual(row('a', 3));
     expect(await list(elsewhere, 'a')).toEqual(['a1']);
-    expect(await elsewhere.deliveries.failureWindow('a')).toEqual({ start: 1, count: 2 });
     expect(await elsewhere.jobs.find('job-1')).toEqual(job(1));
     expect(await elsewhere.jobs.plan('job-2')).toEqual(plan('job-2'));
     expect(await elsewhere.uploads.find('u')).toBeUndefined();
@@ -187,8 +184,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.deliveries.enqueue([delivery('a2', 2), delivery('b1', 2)]);
       void transaction.deliveries.discardPending('b', 3);
       transaction.deliveries.enqueue([delivery('b2', 3)]);
-      transaction.deliveries.setFailures('a', { start: 1, count: 1 });
-      transaction.deliveries.setFailures('a', { start: 1, count: 2 });
       transaction.jobs.savePlan(plan('job-1', { workloads: 1 }));
       transaction.jobs.savePlan(plan('job-1', { workloads: 2 }));
       transaction.jobs.savePlan(plan('job-2'));
@@ -199,7 +194,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(await list(store, 'a')).toEqual(['a2']);
     expect(await store.deliveries.find('b1')).toMatchObject({ state: 'discarded' });
     expect(await store.deliveries.find('b2')).toMatchObject({ state: 'pending' });
-    expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 2 });
     expect(await store.jobs.plan('job-1')).toMatchObject({ workloads: 2 });
     expect(await store.jobs.plan('job-2')).toBeUndefined();
     expect((await store.jobs.messages('job-1')).map(({ message }) => message)).toEqual(['one', 'two']);
@@ -319,41 +313,8 @@ describe.each(backends)('the %s store', (_name, open) => {
       expect(await read()).toEqual([undefined, undefined, upload('u1')]);
     });
 
-    it('let the rule read failure windows, with its own changes', async () => {
-      const store = await open();
-      const window = { start: 1, count: 2 };
-      await store.update((transaction) => transaction.deliveries.setFailures('a', window));
-      const seen = await store.update(
-        (transaction) => {
-          const before = ['a', 'b'].map(transaction.failures);
-          transaction.deliveries.setFailures('a', null);
-          transaction.deliveries.setFailures('b', { start: 5, count: 1 });
-          const between = ['a', 'b'].map(transaction.failures);
-          void transaction.deliveries.deleteAll('b');
-          return [before, between, ['a', 'b'].map(transaction.failures)];
-        },
-        { failuresOf: ['a', 'b'] },
-      );
-      expect(seen).toEqual([
-        [window, null],
-        [null, { start: 5, count: 1 }],
-        [null, null],
-      ]);
-      expect(await store.deliveries.failureWindows()).toEqual(new Map());
-    });
-
     it('show every rule what the rules before it have changed', async () => {
       const store = await open();
-      const increment = () =>
-        store.update(
-          (transaction) => {
-            const count = (transaction.failures('a')?.count ?? 0) + 1;
-            transaction.deliveries.setFailures('a', { start: 1, count });
-          },
-          { failuresOf: ['a'] },
-        );
-      await Promise.all(Array.from({ length: 20 }, increment));
-      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 20 });
       await store.uploads.add(
         { upload: upload('u'), bytes: Buffer.from('x') },
         { bytes: 9, count: 9 },

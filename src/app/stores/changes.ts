@@ -4,9 +4,8 @@
 // stores share this part; only the commit differs.
 import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
 import type { Reader } from '../../store/state.ts';
-import type { Count, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import type { Delivery } from '../../webhooks/queue/delivery.ts';
-import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
 
 export type Changes = StateChanges & {
   /** Writes to the ports, in the order of the calls. */
@@ -17,12 +16,8 @@ export type Changes = StateChanges & {
   lostClaim: string | undefined;
   /** The webhooks whose deliveries `writes` deletes. */
   emptied: Set<string>;
-  /** The failure windows that `writes` sets, by webhook. */
-  failures: Map<string, FailureWindow | null>;
   /** The uploads that `writes` deletes. */
   deletedUploads: Set<string>;
-  /** Whether the update has a count, which the store may set after the commit. */
-  hasCount: boolean;
 };
 
 type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
@@ -35,9 +30,7 @@ export function createChanges(): Changes {
     completed: new Map(),
     lostClaim: undefined,
     emptied: new Set(),
-    failures: new Map(),
     deletedUploads: new Set(),
-    hasCount: false,
   };
 }
 
@@ -49,49 +42,23 @@ export function clear(changes: Changes): void {
   if (changes.completed.size > 0) changes.completed = new Map();
   changes.lostClaim = undefined;
   if (changes.emptied.size > 0) changes.emptied = new Set();
-  if (changes.failures.size > 0) changes.failures = new Map();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
-  changes.hasCount = false;
 }
 
 export function isEmpty({ tables, cells, writes }: Changes): boolean {
   return tables.size === 0 && cells.size === 0 && writes.length === 0;
 }
 
-/** Adds `later` to `into`; later values win. */
-export function merge(into: Changes, later: Changes): void {
-  for (const [table, rows] of later.tables) {
-    const known = rowsIn(into, table);
-    for (const [key, row] of rows) known.set(key, row);
-  }
-  for (const [cell, value] of later.cells) into.cells.set(cell, value);
-  for (const write of later.writes) into.writes.push(write);
-  for (const [id, claimed] of later.completed) into.completed.set(id, claimed);
-  for (const webhookId of later.emptied) into.emptied.add(webhookId);
-  for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
-  for (const id of later.deletedUploads) into.deletedUploads.add(id);
-}
-
 /** Shows `facts` with the changes applied. */
-export function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFacts {
+function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFacts {
   return {
     upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
-    failures: (webhookId) => {
-      const changed = changes.failures.get(webhookId);
-      return changed === undefined ? facts.failures(webhookId) : changed;
-    },
   };
 }
 
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
-  const recordCount = (write: (writes: TransactionWrites, count: Count) => Promise<void>): Count => {
-    const count = { value: 0 };
-    changes.hasCount = true;
-    record((writes) => write(writes, count));
-    return count;
-  };
   return {
     ...readThrough(base, changes),
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
@@ -108,16 +75,10 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
         record((writes) => writes.deliveries.enqueue(added));
       },
       markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
-      discardPending: (webhookId, at) =>
-        recordCount((writes, count) => writes.deliveries.discardPending(webhookId, at, count)),
+      discardPending: (webhookId, at) => record((writes) => writes.deliveries.discardPending(webhookId, at)),
       deleteAll: (webhookId) => {
-        changes.failures.set(webhookId, null);
         changes.emptied.add(webhookId);
-        return recordCount((writes, count) => writes.deliveries.deleteAll(webhookId, count));
-      },
-      setFailures: (webhookId, window) => {
-        changes.failures.set(webhookId, freeze(window));
-        record((writes) => writes.deliveries.setFailures(webhookId, window));
+        record((writes) => writes.deliveries.deleteAll(webhookId));
       },
       complete: (claimed, delivery) => {
         const { id, webhookId } = claimed;

@@ -61,10 +61,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
       requireNeed(needs.uploads?.includes(id));
       return uploads.find(id);
     },
-    failures: (webhookId) => {
-      requireNeed(needs.failuresOf?.includes(webhookId));
-      return deliveries.failures(webhookId);
-    },
   };
 
   // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.

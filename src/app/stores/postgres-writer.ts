@@ -6,32 +6,22 @@
 //    other processes, and the rows that the rules need.
 // 2. Write the rows, the recorded writes and the next version, notify the other processes, and commit.
 //
-// The rules run one after another, each on top of the one before; a rule that throws is left out and rejected. They
-// run before the first round trip, so that the lock is not held meanwhile, and again after it if the state has
-// changed or if they need rows of other ports.
+// The rules run one after another, each on top of the one before. They run before the first round trip, so that the
+// lock is not held meanwhile, and again after it if the state has changed or if they need rows of other ports.
 //
-// If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every
-// update runs alone, so that only the faulty one is rejected (batcher.ts).
+// If PostgreSQL aborted the transaction, the batch runs again. If a rule threw, a claim was lost or PostgreSQL refused
+// a value, every update runs alone, so that only the faulty one is rejected (batcher.ts).
 import { insertEntries } from '../../audit/audit-store-postgres.ts';
 import type { Mutex } from '../../lib/async.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
-import { readThrough } from '../../store/changes.ts';
-import { Batcher } from '../../store/postgres/batcher.ts';
+import { Batcher, attempt } from '../../store/postgres/batcher.ts';
 import { type Client, type Database, query } from '../../store/postgres/database.ts';
 import { isAborted } from '../../store/postgres/errors.ts';
 import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
-import {
-  type Changes,
-  clear,
-  createChanges,
-  createTransaction,
-  factsThrough,
-  isEmpty,
-  merge,
-} from './changes.ts';
+import { type Changes, createChanges, createTransaction, isEmpty } from './changes.ts';
 import { loadNeeds } from './postgres-needs.ts';
 
 type WriterOptions = {
@@ -61,18 +51,18 @@ export type Writes = TransactionWrites & {
 
 type Update = { readonly rule: (transaction: Transaction) => unknown; readonly needs: Needs };
 
-/** `followUp`: what the commit has left to do, without the lock. Only updates with a count wait for it. */
-type Result = { readonly value: unknown; readonly hasCount: boolean; readonly followUp?: Promise<void> };
+/** `followUp`: what the commit has left to do, without the lock. */
+type Result = { readonly value: unknown; readonly followUp?: Promise<void> };
 
 type StateRow = { readonly kind: string; readonly key: string; readonly value: string | null };
 
 type Plan = {
-  readonly results: readonly (Result | Error)[];
+  readonly values: readonly unknown[];
   readonly changes: Changes;
   readonly rows: readonly StateRow[];
 };
 
-const noFacts: TransactionFacts = { upload: () => undefined, failures: () => null };
+const noFacts: TransactionFacts = { upload: () => undefined };
 
 const upsertRows = `insert into state (kind, key, value, version)
   select *, $4 from unnest($1::text[], $2::text[], $3::json[])
@@ -104,11 +94,12 @@ export class Writer {
     return value as T;
   }
 
-  async #run(updates: readonly Update[]): Promise<readonly (Result | Error)[]> {
+  async #run(updates: readonly Update[]): Promise<readonly Result[]> {
     const { database, onCommit } = this.#options;
     for (let aborts = 0; ; aborts += 1) {
       try {
         const results = await database.use((client) => this.#commit(client, updates));
+        if (results instanceof Error) throw results;
         onCommit();
         return results;
       } catch (error) {
@@ -117,12 +108,13 @@ export class Writer {
     }
   }
 
-  async #commit(client: Client, updates: readonly Update[]): Promise<readonly (Result | Error)[]> {
+  /** Returns what a rule throws: the connection is fine. */
+  async #commit(client: Client, updates: readonly Update[]): Promise<readonly Result[] | Error> {
     const { database, replica, writesOn } = this.#options;
     const needs = updates.map((update) => update.needs);
     const early = needs.some((need) => Object.keys(need).length > 0)
       ? undefined
-      : this.#plan(updates, noFacts);
+      : attempt(() => this.#plan(updates, noFacts));
     const [, , hasChanged, facts] = await Promise.all([
       query(client, 'begin'),
       query(client, 'select from clock for update'),
@@ -130,11 +122,12 @@ export class Writer {
       loadNeeds(client, needs),
     ]);
     database.requireWritable();
-    const { results, changes, rows } = early && !hasChanged ? early : this.#plan(updates, facts);
-    if (isEmpty(changes)) {
+    const plan = early && !hasChanged ? early : attempt(() => this.#plan(updates, facts));
+    if (plan instanceof Error || isEmpty(plan.changes)) {
       await query(client, 'rollback');
-      return results;
+      return plan instanceof Error ? plan : plan.values.map((value) => ({ value }));
     }
+    const { values, changes, rows } = plan;
     const writes = writesOn(client);
     const performed = Promise.all(changes.writes.map((write) => write(writes)));
     // `await performed` below reports it, unless `finish` fails first.
@@ -152,38 +145,16 @@ export class Writer {
     if (rows.length > 0) replica.applyOwn(changes, version);
     // The update has succeeded, whatever becomes of the rest.
     const followUp = writes.committed().catch(() => undefined);
-    return results.map((result) =>
-      result instanceof Error || !result.hasCount ? result : { ...result, followUp },
-    );
+    return values.map((value) => ({ value, followUp }));
   }
 
+  /** Throws what a rule throws. */
   #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
     const changes = createChanges();
-    const results = this.#runRules(updates, changes, facts);
-    return { results, changes, rows: this.#encode(changes) };
-  }
-
-  #runRules(
-    updates: readonly Update[],
-    changes: Changes,
-    facts: TransactionFacts,
-  ): readonly (Result | Error)[] {
-    const own = createChanges();
-    const base = readThrough(this.#options.reader, changes);
-    const transaction = createTransaction(base, own, factsThrough(facts, changes));
-    return updates.map(({ rule }) => {
-      try {
-        const value = rule(transaction);
-        const lost = findLostClaim(own, changes);
-        if (lost !== undefined) throw new LostClaim(lost);
-        merge(changes, own);
-        return { value, hasCount: own.hasCount };
-      } catch (error) {
-        return error as Error;
-      } finally {
-        clear(own);
-      }
-    });
+    const transaction = createTransaction(this.#options.reader, changes, facts);
+    const values = updates.map(({ rule }) => rule(transaction));
+    if (changes.lostClaim !== undefined) throw new LostClaim(changes.lostClaim);
+    return { values, changes, rows: this.#encode(changes) };
   }
 
   #encode(changes: Changes): readonly StateRow[] {
@@ -228,14 +199,6 @@ export class Writer {
       query(client, 'select pg_notify($1, $2)', [channel, self]),
     ];
   }
-}
-
-/** A delivery that the update completes although an update before it in the batch has completed it or deleted its webhook. */
-function findLostClaim(own: Changes, before: Changes): string | undefined {
-  const lost = [...own.completed.values()].find(
-    ({ id, webhookId }) => before.completed.has(id) || before.emptied.has(webhookId),
-  );
-  return own.lostClaim ?? lost?.id;
 }
 
 function writeEntries(client: Client, entries: readonly AuditEntry[]): Promise<unknown>[] {

@@ -49,7 +49,7 @@ export async function readSystemHealth(
     () => store.deliveries.lastOutcomes(active.map(({ id }) => id)),
     new Map<string, 'delivered' | 'failed'>(),
   );
-  const failing = await whileAvailable(() => readFailingWebhooks(store, active, outcomes, now), []);
+  const failing = readFailingWebhooks(store, active, outcomes, now);
   const counted = new Set(webhooksOf(failing));
   const unreached = active.filter(
     (webhook) => !counted.has(webhook) && outcomes.get(webhook.id) === 'failed',
@@ -149,18 +149,17 @@ export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): P
 }
 
 /** The webhooks that are nearest to their deactivation come first. */
-async function readFailingWebhooks(
+function readFailingWebhooks(
   store: ReadableStore,
   active: readonly Webhook[],
   outcomes: ReadonlyMap<string, string>,
   at: number,
-): Promise<FailingWebhook[]> {
-  const settings = store.read(webhookSettings);
-  const windows = await store.deliveries.failureWindows();
+): FailingWebhook[] {
+  const { numberOfFailures } = store.read(webhookSettings);
   return active
     .map((webhook) => {
-      const { failures, health } = webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at);
-      const left = Math.max(1, settings.numberOfFailures - failures.count);
+      const { failures, health } = webhookToJson(store, webhook, at);
+      const left = Math.max(1, numberOfFailures - failures.count);
       const hasRecovered = health !== 'failing' && outcomes.get(webhook.id) === 'delivered';
       return { webhook, count: failures.count, left, hasRecovered };
     })

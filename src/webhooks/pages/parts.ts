@@ -3,9 +3,9 @@ import { renderAgo } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { Reader } from '../../store/state.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
-import type { FailureWindow } from '../sending/failure-window.ts';
-import type { WebhookSettings } from '../settings.ts';
+import { webhookSettings } from '../settings.ts';
 import { type WebhookHealth, type Webhook, webhookToJson } from '../webhook.ts';
 
 type Place = Pick<PageContext<unknown>, 'href'>;
@@ -55,17 +55,12 @@ export type HealthView = {
   readonly windowStart: number | null;
 };
 
-export function readWebhookHealth(
-  webhook: Webhook,
-  window: FailureWindow | null,
-  settings: WebhookSettings,
-  at: number,
-): HealthView {
-  const { health, failures } = webhookToJson(webhook, window, settings, at);
+export function readWebhookHealth(reader: Reader, webhook: Webhook, at: number): HealthView {
+  const { health, failures } = webhookToJson(reader, webhook, at);
   return {
     health,
     failures: failures.count,
-    left: Math.max(1, settings.numberOfFailures - failures.count),
+    left: Math.max(1, reader.read(webhookSettings).numberOfFailures - failures.count),
     windowStart: failures.windowStart,
   };
 }

@@ -79,7 +79,10 @@ export async function deactivateAllWarning(
   return `${countAndName(active, 'active webhook')} ${verb} no more events. ${lost}`;
 }
 
-async function countPending({ deliveries }: ReadableStore, chosen: readonly Webhook[]): Promise<number> {
+export async function countPending(
+  { deliveries }: ReadableStore,
+  chosen: readonly Webhook[],
+): Promise<number> {
   const counts = await Promise.all(chosen.map(({ id }) => deliveries.pendingOf(id)));
   return counts.reduce((sum, count) => sum + count, 0);
 }

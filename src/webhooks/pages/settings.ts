@@ -11,12 +11,10 @@ import { readWebhookHealth } from './parts.ts';
 export function showSettings(store: ReadableStore): View<unknown> {
   return async ({ href, now }) => {
     const settings = store.read(webhookSettings);
-    const windows = await store.deliveries.failureWindows();
     const all = listWebhooks(store);
-    const withFailures = all.filter((webhook) => {
-      const view = readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
-      return webhook.active && view.failures > 0;
-    });
+    const withFailures = all.filter(
+      (webhook) => webhook.active && readWebhookHealth(store, webhook, now).failures > 0,
+    );
     return html`<p>${formatPolicy(settings)}</p>
       <p>
         The settings apply to <a href="${href('services', 'webhooks')}">${formatCount(all.length, 'webhook')}</a>.

@@ -37,8 +37,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxCharted);
-    const window = await store.deliveries.failureWindow(webhook.id);
-    const view = readWebhookHealth(webhook, window, store.read(webhookSettings), now);
+    const view = readWebhookHealth(store, webhook, now);
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;

@@ -103,8 +103,6 @@ async function readWebhooks(
   { query, now }: PageContext<unknown>,
   service: string | undefined,
 ): Promise<ListedWebhook[]> {
-  const windows = await store.deliveries.failureWindows();
-  const settings = store.read(webhookSettings);
   const all = listWebhooks(store, service);
   const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
   const newest = await store.deliveries.newest(ids, 1);
@@ -112,7 +110,7 @@ async function readWebhooks(
     const [last] = newest.get(webhook.id) ?? [];
     return {
       webhook,
-      view: readWebhookHealth(webhook, windows.get(webhook.id) ?? null, settings, now),
+      view: readWebhookHealth(store, webhook, now),
       lastAt: last ? lastChangeAt(last) : 0,
     };
   });

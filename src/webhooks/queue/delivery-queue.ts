@@ -1,4 +1,4 @@
-// The port of the delivery queue: deliveries, remembered event ids, and the failure windows of webhooks.
+// The port of the delivery queue: deliveries and remembered event ids.
 //
 // A pending delivery is free or claimed by one process:
 //
@@ -20,8 +20,6 @@
 // the call. They lock only the rows they write. What also changes a webhook, such as a failure that is counted, is an
 // update.
 import type { Reader } from '../../store/state.ts';
-import type { Count } from '../../store/transaction.ts';
-import type { FailureWindow } from '../sending/failure-window.ts';
 import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
@@ -68,7 +66,7 @@ export type DeliveryQueue = {
   ) => Promise<ReadonlyMap<string, readonly DeliverySummary[]>>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
-  /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
+  /** How many pending deliveries of the webhook are neither claimed nor pings: its deactivation would discard them. */
   pendingOf: (webhookId: string) => Promise<number>;
   /** What a pending delivery waits for. Undefined if it is not pending. */
   positionOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePosition | undefined>;
@@ -84,9 +82,6 @@ export type DeliveryQueue = {
    * complete is included after about half a second, or later if there are very many.
    */
   pending: () => { readonly count: number; readonly bytes: number };
-  /** The failure windows of all webhooks that have one, by webhook. */
-  failureWindows: () => Promise<ReadonlyMap<string, FailureWindow>>;
-  failureWindow: (webhookId: string) => Promise<FailureWindow | null>;
   /** Calls the listener when deliveries may have become free. Returns the function that unsubscribes. */
   onFree: (listener: () => void) => () => void;
 };
@@ -164,18 +159,13 @@ export type DeliveryWrites = {
   /** Links a finished delivery to the one that repeats it. */
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**
-   * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`, and counts them. A
-   * store may do so in batches after the commit, because the webhook is inactive then. An update that also completes
-   * deliveries of the webhook does so first.
+   * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. A store may do so in
+   * batches after the commit, because the webhook is inactive then. An update that also completes deliveries of the
+   * webhook does so first.
    */
-  discardPending: (webhookId: string, at: number, count: Count) => Promise<void>;
-  /**
-   * Deletes every delivery and the failure window of the webhook, likewise. Claims of its deliveries are lost. Counts
-   * those that were pending.
-   */
-  deleteAll: (webhookId: string, count: Count) => Promise<void>;
-  /** Sets the failure window; null removes it. */
-  setFailures: (webhookId: string, window: FailureWindow | null) => Promise<void>;
+  discardPending: (webhookId: string, at: number) => Promise<void>;
+  /** Deletes every delivery of the webhook, likewise. Claims of its deliveries are lost. */
+  deleteAll: (webhookId: string) => Promise<void>;
   /**
    * Replaces a claimed delivery and releases the claim. The update fails with `LostClaim` if the process no longer
    * holds it.
@@ -200,15 +190,6 @@ export type DeliveryRetention = {
 };
 
 declare module '../../store/transaction.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
-  interface Needs {
-    /** Webhooks whose failure windows are read. */
-    readonly failuresOf?: readonly string[] | undefined;
-  }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
-  interface TransactionFacts {
-    readonly failures: (webhookId: string) => FailureWindow | null;
-  }
   // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface TransactionWrites {
     readonly deliveries: DeliveryWrites;

@@ -225,14 +225,11 @@ export class DeliveryWorker {
   ): Promise<Recorded | undefined> {
     const { store, runtime, notify } = this.#options;
     const update = () =>
-      store.update(
-        (transaction) => {
-          const completed = completeWithin(transaction, claimed, attempt, sentTo);
-          if (completed?.notice) notify(transaction, completed.notice, endOf(attempt));
-          return completed;
-        },
-        { failuresOf: [claimed.webhookId] },
-      );
+      store.update((transaction) => {
+        const completed = completeWithin(transaction, claimed, attempt, sentTo);
+        if (completed?.notice) notify(transaction, completed.notice, endOf(attempt));
+        return completed;
+      });
     try {
       const recorded = await retryWhileUnavailable(update, runtime, stopping);
       if (recorded) return recorded;

@@ -12,10 +12,28 @@
 // The stored window consists of its start and its count. Its end is computed at each failure from the settings of
 // that moment. Changed settings therefore lengthen or shorten an open window, and lower limits deactivate no
 // webhook before its next failure.
+import { notAudited } from '../../lib/audit-fields.ts';
+import type { Reader, Table } from '../../store/state.ts';
+import type { Transaction } from '../../store/transaction.ts';
 
 export type FailurePolicy = { readonly numberOfFailures: number; readonly daysInPast: number };
 
 export type FailureWindow = { readonly start: number; readonly count: number };
+
+/** A table of its own: a failure that is counted does not change the webhook, so nobody has to decide again. */
+export const failureWindows: Table<FailureWindow & { readonly webhookId: string }> = {
+  name: 'failureWindows',
+  keyOf: ({ webhookId }) => webhookId,
+  auditFields: notAudited,
+};
+
+export function failureWindowOf(reader: Reader, webhookId: string): FailureWindow | null {
+  return reader.get(failureWindows, webhookId) ?? null;
+}
+
+export function clearFailures(transaction: Transaction, webhookId: string): void {
+  if (failureWindowOf(transaction, webhookId)) transaction.remove(failureWindows, webhookId);
+}
 
 const dayMs = 24 * 60 * 60 * 1000;
 

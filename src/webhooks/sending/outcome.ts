@@ -7,7 +7,13 @@ import { type Attempt, type Delivery, discard, endAttempt, endOf } from '../queu
 import { deactivateWebhook } from '../registry.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { type FailureWindow, countFailure, isFailing } from './failure-window.ts';
+import {
+  type FailureWindow,
+  countFailure,
+  failureWindowOf,
+  failureWindows,
+  isFailing,
+} from './failure-window.ts';
 
 /**
  * `needsUpdate`: the end of the delivery changes its webhook or the failure window of the webhook, which only an update
@@ -55,10 +61,7 @@ export function unattemptedOutcomeOf(
 
 export type Recorded = { readonly delivery: Delivery; readonly notice: WebhookNotice | undefined };
 
-/**
- * Completes a delivery whose end may change its webhook. The result is undefined if the webhook was deleted. The
- * update must need the failure window of the webhook.
- */
+/** Completes a delivery whose end may change its webhook. The result is undefined if the webhook was deleted. */
 export function completeWithin(
   transaction: Transaction,
   claimed: Delivery,
@@ -80,8 +83,8 @@ export function completeWithin(
 
 function recordFailure(transaction: Transaction, webhook: Webhook, at: number): WebhookNotice | undefined {
   const settings = transaction.read(webhookSettings);
-  const { window, deactivates } = countFailure(settings, transaction.failures(webhook.id), at);
-  transaction.deliveries.setFailures(webhook.id, window);
+  const { window, deactivates } = countFailure(settings, failureWindowOf(transaction, webhook.id), at);
+  transaction.put(failureWindows, { webhookId: webhook.id, ...window });
   const notice = { webhook, window, numberOfFailures: settings.numberOfFailures };
   if (deactivates) {
     deactivateWebhook(transaction, webhook.id, 'failures', at);
@@ -96,7 +99,7 @@ function recordRecovery(transaction: Transaction, webhook: Webhook): WebhookNoti
   const { warning } = webhook;
   if (!warning) return undefined;
   transaction.put(webhooks, { ...webhook, warning: { ...warning, hasRecovered: true } });
-  const current = transaction.failures(webhook.id);
+  const current = failureWindowOf(transaction, webhook.id);
   // The window has more failures now, or it has ended and another one is open.
   const window = current?.start === warning.window.start ? current : warning.window;
   const { numberOfFailures } = transaction.read(webhookSettings);

@@ -99,13 +99,6 @@ create table messages (
   primary key (job_id, number)
 );
 
--- The failures of a webhook that count towards its deactivation.
-create table failure_windows (
-  webhook_id text collate "C" primary key,
-  start bigint not null,
-  count bigint not null
-);
-
 -- Event ids, kept for a day to recognise repeated events.
 create table event_ids (
   id text collate "C" primary key,
@@ -188,6 +181,5 @@ alter table finished set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacu
 alter table event_ids set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 alter table clock set (fillfactor = 10);
 alter table processes set (fillfactor = 10);
-alter table failure_windows set (fillfactor = 50);
 alter table state set (fillfactor = 70);
 alter table upload_totals set (fillfactor = 10);

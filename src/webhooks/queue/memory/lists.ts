@@ -119,7 +119,7 @@ export class DeliveryLists {
   }
 
   pendingOf(webhookId: string): number {
-    return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
+    return this.#discardable(webhookId).length;
   }
 
   positionOf(id: string, queue: QueueOfReceiver): QueuePosition | undefined {
@@ -187,24 +187,22 @@ export class DeliveryLists {
     this.#evict(delivery.webhookId);
   }
 
-  /** Returns how many deliveries were pending. */
-  delete(webhookId: string): number {
+  delete(webhookId: string): void {
     const lists = this.#byWebhook.get(webhookId);
-    const pending = this.#of(webhookId).filter(({ state }) => state === 'pending').length;
     if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
     this.#byWebhook.delete(webhookId);
     this.#finished.forget(webhookId);
     this.#turns.delete(webhookId);
-    return pending;
   }
 
-  /** Returns how many deliveries it has discarded. */
-  discardPending(webhookId: string, at: number): number {
-    const discarded = this.#of(webhookId).filter(
+  discardPending(webhookId: string, at: number): void {
+    for (const delivery of this.#discardable(webhookId)) this.put(freeze(discard(delivery, at)));
+  }
+
+  #discardable(webhookId: string): Delivery[] {
+    return this.#of(webhookId).filter(
       ({ id, state, isPing }) => state === 'pending' && !isPing && !this.#claimed.has(id),
     );
-    for (const delivery of discarded) this.put(freeze(discard(delivery, at)));
-    return discarded.length;
   }
 
   /** Whether the delivery is claimed and still the one that `claim` returned. */

@@ -2,7 +2,6 @@
 import { freeze } from '../../../store/changes.ts';
 import { done, runNow } from '../../../store/memory/run.ts';
 import type { Reader } from '../../../store/state.ts';
-import type { FailureWindow } from '../../sending/failure-window.ts';
 import { webhooks } from '../../webhook.ts';
 import {
   type Completed,
@@ -26,17 +25,13 @@ type MemoryDeliveriesOptions = {
   readonly maxEventIds: number;
 };
 
-export type DeliveryDump = DeliveryListDump & {
-  readonly events: readonly RememberedEvent[];
-  readonly failureWindows: Readonly<Record<string, FailureWindow>>;
-};
+export type DeliveryDump = DeliveryListDump & { readonly events: readonly RememberedEvent[] };
 
 export class MemoryDeliveries {
   readonly #reader: Reader;
   readonly #maxEventIds: number;
   readonly #lists: DeliveryLists;
   readonly #events = new Map<string, RememberedEvent>();
-  readonly #windows = new Map<string, FailureWindow>();
   readonly #listeners = new Set<() => void>();
   #hasFreed = false;
 
@@ -64,8 +59,6 @@ export class MemoryDeliveries {
     evicted: () => this.#lists.evicted,
     oldestPendingAt: () => runNow(() => this.#lists.oldestPendingAt()),
     pending: () => this.#lists.pending(),
-    failureWindows: () => runNow(() => new Map(this.#windows)),
-    failureWindow: (webhookId) => runNow(() => this.failures(webhookId)),
     onFree: (listener) => {
       this.#listeners.add(listener);
       return () => this.#listeners.delete(listener);
@@ -81,18 +74,12 @@ export class MemoryDeliveries {
       this.#lists.markRedelivered([[id, as]]);
       return done;
     },
-    discardPending: (webhookId, at, count) => {
-      count.value = this.#lists.discardPending(webhookId, at);
+    discardPending: (webhookId, at) => {
+      this.#lists.discardPending(webhookId, at);
       return done;
     },
-    deleteAll: (webhookId, count) => {
-      this.#windows.delete(webhookId);
-      count.value = this.#lists.delete(webhookId);
-      return done;
-    },
-    setFailures: (webhookId, window) => {
-      if (window === null) this.#windows.delete(webhookId);
-      else this.#windows.set(webhookId, window);
+    deleteAll: (webhookId) => {
+      this.#lists.delete(webhookId);
       return done;
     },
     complete: (claimed, delivery) => {
@@ -105,23 +92,13 @@ export class MemoryDeliveries {
     if (!this.#lists.holds(claimed)) throw new LostClaim(claimed.id);
   }
 
-  failures(webhookId: string): FailureWindow | null {
-    return this.#windows.get(webhookId) ?? null;
-  }
-
   dump(): DeliveryDump {
-    return {
-      ...this.#lists.dump(),
-      events: [...this.#events.values()],
-      failureWindows: Object.fromEntries(this.#windows),
-    };
+    return { ...this.#lists.dump(), events: [...this.#events.values()] };
   }
 
   load(dump: DeliveryDump): void {
     this.#lists.load(dump);
     for (const event of dump.events) this.#events.set(event.eventId, freeze(event));
-    for (const [webhookId, window] of Object.entries(dump.failureWindows))
-      this.#windows.set(webhookId, freeze(window));
   }
 
   /** Calls the listeners of `onFree` if deliveries have become free. */

@@ -2,7 +2,6 @@
 import { deleteInBatches } from '../../../store/postgres/batches.ts';
 import type { Client } from '../../../store/postgres/database.ts';
 import type { Reader } from '../../../store/state.ts';
-import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
 import type {
   ClaimRequest,
@@ -24,7 +23,6 @@ import type { Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
-import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
 import { readQueuePosition } from './position.ts';
 import { Publishing } from './publishing.ts';
@@ -58,14 +56,12 @@ export class PostgresDeliveries implements DeliveryQueue {
     this.#trimmer = new Trimmer(database, retention);
     this.#emptier = new Emptier({
       database,
-      keep: retention.recoverable,
       sleep: (ms) => options.runtime.sleep(ms),
       during: (write) => this.#pending.during(write),
       onError: options.onError,
-      onEmptied: (webhookId, { count, bytes, evicted, discarded }) => {
-        this.#pending.add({ count: -count, bytes: -bytes });
-        this.#trimmer.noteEvicted(evicted);
-        if (discarded > 0) this.#trimmer.noteDiscarded(webhookId, discarded);
+      onEmptied: ({ webhookId, discardedAt }, { pending, bytes }) => {
+        this.#pending.add({ count: -pending, bytes: -bytes });
+        if (discardedAt !== undefined && pending > 0) this.#trimmer.noteDiscarded(webhookId, pending);
       },
     });
     const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
@@ -199,9 +195,7 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   async pendingOf(webhookId: string): Promise<number> {
     const [row] = await this.#options.database.ask<{ count: number }>(
-      `select (select count(*) from queue where claimed_by is null and webhook_id = $1 and priority <> 0)
-         + (select count(*) from processes p join queue q on q.claimed_by = p.id
-            where q.claimed_by is not null and q.webhook_id = $1 and q.priority <> 0) as count`,
+      'select count(*) from queue where claimed_by is null and webhook_id = $1 and priority <> 0',
       [webhookId],
     );
     return row?.count ?? 0;
@@ -224,14 +218,6 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   pending(): PendingCounts {
     return this.#pending.value;
-  }
-
-  failureWindows(webhookIds?: readonly string[]): Promise<ReadonlyMap<string, FailureWindow>> {
-    return this.#options.database.use((client) => readFailureWindows(client, webhookIds));
-  }
-
-  async failureWindow(webhookId: string): Promise<FailureWindow | null> {
-    return (await this.failureWindows([webhookId])).get(webhookId) ?? null;
   }
 
   onFree(listener: () => void): () => void {
@@ -277,7 +263,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     return new TransactionDeliveries(client, this.#claims);
   }
 
-  /** Called after the commit of a transaction with these writes. Resolves when what it has left to do is done. */
+  /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
   async noteCommit({ added, completed, redelivered, emptied }: TransactionDeliveries): Promise<void> {
     this.#pending.addAll(added);
     this.#claims.noteFree(added);
@@ -293,6 +279,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     for (const { webhookId, discardedAt } of emptied)
       if (discardedAt === undefined) this.#claims.forgetWebhook(webhookId);
     await this.#emptier.empty(emptied);
-    if (emptied.length > 0 || completed.length > 0) await this.#trimmer.trim();
+    const trimmed = this.#trimmer.trim().catch(this.#options.onError);
+    if (emptied.length > 0) await trimmed;
   }
 }

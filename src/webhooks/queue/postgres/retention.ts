@@ -64,10 +64,6 @@ export class Trimmer {
     return this.#evicted;
   }
 
-  noteEvicted(count: number): void {
-    this.#evicted += count;
-  }
-
   noteFinished(delivery: Delivery): void {
     if (delivery.state !== 'pending') this.#note(delivery.webhookId, isRecoverable(delivery), 1);
   }

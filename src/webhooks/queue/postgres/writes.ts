@@ -4,13 +4,10 @@
 // deliveries of a webhook are discarded or deleted. After the commit, when the webhook is inactive or gone, emptying.ts
 // does so in batches.
 import { type Client, query } from '../../../store/postgres/database.ts';
-import type { Count } from '../../../store/transaction.ts';
-import type { FailureWindow } from '../../sending/failure-window.ts';
 import { type DeliveryWrites, LostClaim } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
 import type { Claims } from './claims.ts';
 import type { Emptying } from './emptying.ts';
-import { setFailureWindows } from './failure-windows.ts';
 import { completeDeliveries, completeValues, insertDeliveries, insertValues } from './rows.ts';
 
 const enqueueStatement = `with ${insertDeliveries()} select from chosen`;
@@ -20,7 +17,6 @@ const done = Promise.resolve();
 export class TransactionDeliveries implements DeliveryWrites {
   readonly #client: Client;
   readonly #claims: Claims;
-  readonly #windows = new Map<string, FailureWindow | null>();
   /** The deliveries that the commit adds. */
   readonly added: Delivery[] = [];
   /** The claimed deliveries that the commit completes, and what becomes of them. */
@@ -49,18 +45,12 @@ export class TransactionDeliveries implements DeliveryWrites {
     this.redelivered.push(...rows.map((row) => row.webhook_id));
   }
 
-  async discardPending(webhookId: string, at: number, count: Count): Promise<void> {
-    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: at, count });
+  async discardPending(webhookId: string, at: number): Promise<void> {
+    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: at });
   }
 
-  async deleteAll(webhookId: string, count: Count): Promise<void> {
-    this.#windows.set(webhookId, null);
-    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: undefined, count });
-  }
-
-  setFailures(webhookId: string, window: FailureWindow | null): Promise<void> {
-    this.#windows.set(webhookId, window);
-    return done;
+  async deleteAll(webhookId: string): Promise<void> {
+    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: undefined });
   }
 
   complete(claimed: Delivery, delivery: Delivery): Promise<void> {
@@ -68,15 +58,9 @@ export class TransactionDeliveries implements DeliveryWrites {
     return done;
   }
 
-  /** Completes the deliveries and sets the failure windows. Throws if a claim is lost. */
+  /** Completes the deliveries. Throws if a claim is lost. */
   async finish(): Promise<void> {
-    await Promise.all([
-      this.#windows.size > 0 ? setFailureWindows(this.#client, this.#windows) : done,
-      this.completed.length > 0 ? this.#complete() : done,
-    ]);
-  }
-
-  async #complete(): Promise<void> {
+    if (this.completed.length === 0) return;
     const held = this.completed.map(({ claimed, delivery }) => {
       const row = this.#claims.rowOf(claimed);
       if (row === undefined) throw new LostClaim(claimed.id);

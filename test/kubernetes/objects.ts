@@ -21,6 +21,7 @@ export type Metadata = {
   resourceVersion: string;
   generation?: number;
   creationTimestamp: string;
+  deletionTimestamp?: string;
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   ownerReferences?: OwnerReference[];
@@ -38,6 +39,7 @@ export type Container = {
 
 export type PodSpec = {
   restartPolicy?: string;
+  terminationGracePeriodSeconds?: number;
   containers: Container[];
   initContainers?: Container[];
   nodeSelector?: Record<string, string>;

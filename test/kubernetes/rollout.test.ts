@@ -99,6 +99,7 @@ describe('a workload', () => {
       images: new Map([['a', image]]),
       isReady: false,
       isTerminating: false,
+      hasEnded: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
       terminationMessage: undefined,
     });

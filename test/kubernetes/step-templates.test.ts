@@ -1,7 +1,7 @@
 // Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is
 // interrupted.
 import { describe, expect, it } from 'vitest';
-import { type Upgrade, attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 describe('a step template', () => {
   it('becomes a Job with the labels and variables of its step', async () => {
@@ -227,24 +227,53 @@ describe('a failed Job', () => {
 });
 
 describe('a Job that does not end', () => {
-  it('is deleted with its pods when the step exceeds its time', async () => {
-    const { cluster, server, start, end, jobs, jobPods, resume } = await openUpgrade([
+  it('ends with its pods when it exceeds its time, before anything is reverted', async () => {
+    const { cluster, start, end, jobs, jobPods, waitForCode, resume, images } = await openUpgrade(
+      [{ step: 'after', image: 'task:1-stuck', graceSeconds: 1 }],
+      { stepTimeoutMs: 2000 },
+    );
+    await start('upgrade', 'pat');
+    await waitForCode(2906);
+    let podsAtRevert: unknown;
+    cluster.faults.inject({
+      method: 'PATCH',
+      act: async () => {
+        podsAtRevert = await jobPods();
+      },
+    });
+    const { state, messages } = await end();
+    expect(state).toBe('failed');
+    const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
+    expect(textsOf(messages, 2901)).toEqual([
+      `The job failed at the step "Run the hook after": the Job ${name} failed (DeadlineExceeded: ` +
+        'Job was active longer than specified deadline).',
+    ]);
+    expect(podsAtRevert).toEqual([]);
+    expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
+    cluster.kubelet.heal('stuck');
+    await resume();
+    expect((await end()).state).toBe('success');
+    expect((await jobs()).map(({ metadata }) => metadata.name.at(-1)).sort()).toEqual(['1', '2']);
+  });
+
+  it('is deleted with its pods before the next attempt, if it has not ended a minute after its time', async () => {
+    const { cluster, server, start, end, read, jobs, jobPods, resume } = await openUpgrade([
       { step: 'before', image: 'task:1-stuck' },
     ]);
     await start('upgrade', 'pat');
     await expect.poll(async () => (await jobPods()).length).toBe(1);
-    await server.runtime.advance(1_800_000);
+    await server.runtime.advance(1_859_000);
+    expect((await read()).state).toBe('in_progress');
+    await server.runtime.advance(1000);
     const { state, messages } = await end();
     expect(state).toBe('failed');
     expect(textsOf(messages, 2901)).toEqual([
-      'The job failed at the step "Run the hook before": it took longer than 1800 seconds.',
+      'The job failed at the step "Run the hook before": it took longer than 1860 seconds.',
     ]);
-    expect(await jobs()).toEqual([]);
-    expect(await jobPods()).toEqual([]);
-    cluster.kubelet.heal('stuck');
     await resume();
+    await expect.poll(async () => attemptsOf(await jobs())).toEqual(['5-2']);
+    cluster.kubelet.heal('stuck');
     expect((await end()).state).toBe('success');
-    expect(attemptsOf(await jobs())).toEqual(['5-2']);
   });
 
   it('is deleted with its pods when the upgrade is cancelled', async () => {
@@ -315,8 +344,30 @@ describe('a Job that does not end', () => {
   });
 });
 
-describe('a process that dies while it deletes a Job', () => {
-  async function interrupt(request: (upgrade: Upgrade, jobId: string) => Promise<unknown>) {
+describe('a process that dies while a Job ends', () => {
+  it('because its time is over leaves that to the next process, which then fails the job', async () => {
+    const cluster = await openWorkloads();
+    const first = await openUpgrade([{ step: 'before', image: 'task:1-stuck', graceSeconds: 3 }], {
+      cluster,
+      stepTimeoutMs: 1000,
+    });
+    await first.start('upgrade', 'pat');
+    await expect
+      .poll(async () => (await first.jobPods())[0]?.metadata.deletionTimestamp, { timeout: 5000 })
+      .toBeDefined();
+    const store = await first.server.store.reopen();
+    await first.server.close();
+    const second = await openUpgrade([], { cluster, store });
+    const { state, messages } = await second.end();
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)).toEqual([
+      expect.stringMatching(/"Run the hook before": the Job \S+-5-1 failed \(DeadlineExceeded: .*\)\.$/),
+    ]);
+    expect(await second.jobPods()).toEqual([]);
+    expect(attemptsOf(await second.jobs())).toEqual(['5-1']);
+  });
+
+  it('because the upgrade was cancelled leaves that to the next process, which then cancels', async () => {
     const cluster = await openWorkloads();
     const first = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }], { cluster });
     const { jobId } = await first.start('upgrade', 'pat');
@@ -331,34 +382,21 @@ describe('a process that dies while it deletes a Job', () => {
         return Promise.reject(new Error('the request does not arrive'));
       },
     });
-    await request(first, jobId);
+    await first.ask(`jobs/${jobId}/cancel`);
     await expect.poll(() => isDeleting).toBe(true);
     const store = await first.server.store.reopen();
     await first.server.close();
     removeFault();
     const second = await openUpgrade([], { cluster, store });
-    const end = await second.end();
+    const { state, codes } = await second.end();
+    expect(state).toBe('cancelled');
+    expect(codes.slice(-4)).toEqual([2906, 2902, 2903, 2166]);
     expect(await second.jobs()).toEqual([]);
     expect(await second.jobPods()).toEqual([]);
     const created = cluster.faults.requests.filter(
       ({ method, path }) => method === 'POST' && path.includes('/jobs'),
     );
     expect(created).toHaveLength(1);
-    return end;
-  }
-
-  it('because its time was over leaves that to the next process, which then fails the job', async () => {
-    const { state, messages } = await interrupt(({ server }) => server.runtime.advance(1_800_000));
-    expect(state).toBe('failed');
-    expect(textsOf(messages, 2901)).toEqual([
-      'The job failed at the step "Run the hook before": it took longer than 1800 seconds.',
-    ]);
-  });
-
-  it('because the upgrade was cancelled leaves that to the next process, which then cancels', async () => {
-    const { state, codes } = await interrupt(({ ask }, jobId) => ask(`jobs/${jobId}/cancel`));
-    expect(state).toBe('cancelled');
-    expect(codes.slice(-4)).toEqual([2906, 2902, 2903, 2166]);
   });
 });
 

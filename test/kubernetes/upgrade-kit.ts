@@ -47,6 +47,7 @@ export type TemplateOptions = {
   /** The fake kubelet makes them the termination message, one on each line. */
   args?: string[];
   suspend?: boolean;
+  graceSeconds?: number;
   jobSpec?: Fields;
   container?: Fields;
 };
@@ -57,6 +58,7 @@ export function templateObject({
   image = 'task:1',
   args,
   suspend = true,
+  graceSeconds = 0,
   jobSpec = {},
   container = {},
 }: TemplateOptions): Fields {
@@ -64,7 +66,7 @@ export function templateObject({
   const podSpec = {
     // No scheduler has this name, so no real scheduler or kubelet takes the pods.
     schedulerName: 'steward-test',
-    terminationGracePeriodSeconds: 0,
+    terminationGracePeriodSeconds: graceSeconds,
     restartPolicy: 'Never',
     containers: [task],
   };

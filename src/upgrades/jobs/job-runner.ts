@@ -8,7 +8,6 @@
 //   failed before that.
 // - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to
 //   revert.
-// - If the Job of the current step has exceeded its time, end it; then the job fails.
 // - If a step is left, execute it. A step that announces its start records that first. A step that throws fails
 //   the job; a failed patch begins to revert. The final check of a resumed job repairs one workload at a time.
 // - If no step is left, complete the job.
@@ -31,7 +30,7 @@ import { needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
-import { cancelStep, endStoppedStep, recordBegin, runStep } from './run-step.ts';
+import { cancelStep, recordBegin, runStep } from './run-step.ts';
 import { type RunContext, updateJob } from './running-job.ts';
 
 type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
@@ -117,8 +116,6 @@ export class JobRunner {
     try {
       if (job.reverting) await revertNext(this.#options, job, plan, signal);
       else if (job.cancelledBy !== null) await cancelStep(this.#options, job, plan, step, signal);
-      else if (step && job.stopping)
-        await endStoppedStep(this.#options, job, plan, step, job.stopping, signal);
       else if (step && needsBegin(job, step)) await recordBegin(this.#options, job, step);
       else if (step) await runStep(this.#options, job, plan, step, signal);
       else await this.#complete(job, plan);

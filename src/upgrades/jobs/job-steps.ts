@@ -2,9 +2,7 @@
 //
 // A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after
 // it. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
-// takes over finds the Job of the current one. If such a step exceeds its time, the job first records that
-// (`stopping`), then deletes the Job, then fails. Without the record, a process that takes over would start the
-// attempt again.
+// takes over finds the Job of the current one.
 //
 // The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it
 // is repaired, and `repaired` says how many of the moved workloads are behind it. One that differs again after that
@@ -15,7 +13,7 @@ import type { Plan, Step } from '../planning/plan.ts';
 import { type Workload, formatImages } from '../planning/workloads.ts';
 import { endsHop, finishHop } from './job-hops.ts';
 import { type Line, record } from './job-record.ts';
-import { type Job, newestJob } from './job-table.ts';
+import type { Job } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
 import { advanceProgress } from './progress.ts';
 import { addStepTime } from './timeline.ts';
@@ -98,18 +96,11 @@ export function recordRepair(
   return record(transaction, { ...job, repaired }, [line], at);
 }
 
-/** Records that the step must end, and why. */
-export function stopStep(transaction: Transaction, job: Job, cause: string): Job {
-  const stopped = { ...job, stopping: cause };
-  transaction.write(newestJob, stopped);
-  return stopped;
-}
-
 /** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
 export function endStep(job: Job, step: Step): Job {
   const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
   const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
-  return { ...job, attempts, isBegun: false, stopping: null };
+  return { ...job, attempts, isBegun: false };
 }
 
 function factsOf(job: Job, step: Step): Partial<Facts> {

@@ -52,8 +52,6 @@ export type Job = {
   readonly isBegun: boolean;
   /** The attempts that have ended, by the `seqNum` of their step. */
   readonly attempts: Readonly<Record<number, number>>;
-  /** Why the step `next` must end. Its Job may still exist. */
-  readonly stopping: string | null;
   /** The final check of this run has repaired those of the first `repaired` moved workloads that differed. */
   readonly repaired: number;
   readonly workloadsDone: number;

@@ -13,7 +13,6 @@
 //                a step is done                      the same, `next` + 1       advanceJob       its others
 //                the last step of a hop is done      the same, `hops.done` + 1  finishHop        its others
 //                the final check repairs a workload  the same, `repaired`       recordRepair     2038, 2904
-//                a Job exceeds its time              the same, `stopping`       stopStep
 //                no step is left                     success                    completeJob      2166, 2011 …
 //                a step fails: release, rollback     failed                     failJob          2901, 2166
 //                a step fails: patch                 reverting                  failJob          2901
@@ -131,7 +130,6 @@ export function createJob(
     next: 0,
     isBegun: false,
     attempts: {},
-    stopping: null,
     repaired: 0,
     workloadsDone: 0,
     workloads: plan.workloads,

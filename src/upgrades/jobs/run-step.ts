@@ -1,12 +1,11 @@
 // Runs the steps of a job: asks the executor for one step, and records the step with its messages in one update.
-import { TimeoutError } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { toXmlText } from '../../lib/text.ts';
 import type { ApplyResult, Deviation, StepContext, TemplateRun } from '../executors/executor.ts';
 import { nameOfStepJob } from '../planning/performers.ts';
 import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
 import { beginCancel } from './job-reverting.ts';
-import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair, stopStep } from './job-steps.ts';
+import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { failJob } from './job.ts';
 import { type RunContext, callExecutor, errorText, updateJob } from './running-job.ts';
@@ -40,11 +39,6 @@ export async function runStep(
     if (interruption.signal.aborted) return;
     if (isUnavailable(error)) throw error;
     failure = errorText(error);
-    if (hasJob && error instanceof TimeoutError) {
-      const cause = failure;
-      await updateJob(run, job, (transaction, current) => stopStep(transaction, current, cause));
-      return;
-    }
   } finally {
     interruption.end();
   }
@@ -150,20 +144,6 @@ export async function cancelStep(
       ? failJob(transaction, current, step, failure, at)
       : beginCancel(transaction, current, at),
   );
-}
-
-export async function endStoppedStep(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step,
-  cause: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const failure = await endJobOf(run, job, plan, step, signal);
-  if (signal.aborted) return;
-  const causes = [cause, ...(failure === undefined ? [] : [failure])].join(' ');
-  await updateJob(run, job, (transaction, current, at) => failJob(transaction, current, step, causes, at));
 }
 
 /** Returns why the Job could not be ended. */

@@ -22,6 +22,9 @@ export type RunContext = {
   readonly notify: OnJobChange;
 };
 
+/** A Job has the time of a step, and ends by itself after it. The step waits longer, to see the Job and its pods end. */
+const jobMarginMs = 60_000;
+
 /** Calls the executor for a step, within the time of a step. */
 export function callExecutor<T>(
   { store, runtime, stepTimeoutMs }: RunContext,
@@ -31,7 +34,8 @@ export function callExecutor<T>(
   { stopping, remainingMs = Infinity }: { stopping: AbortSignal; remainingMs?: number },
 ): Promise<T> {
   const change = `${run}-${seqNum}-${action}`;
-  const ms = Math.min(stepTimeoutMs, remainingMs);
+  const marginMs = action === 'run-template' ? jobMarginMs : 0;
+  const ms = Math.min(stepTimeoutMs + marginMs, remainingMs);
   const assertOwnership = async () => {
     await store.refresh();
     const newest = store.read(newestJob);

@@ -13,6 +13,8 @@ export type ClusterPod = {
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
+  /** All its containers have ended, and none starts again. */
+  readonly hasEnded: boolean;
   readonly unscheduled: string | undefined;
   readonly waiting: readonly {
     readonly container: string;
@@ -37,6 +39,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
+    hasEnded: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     unscheduled: cutMessage(
       conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
     ),

@@ -5,6 +5,7 @@ import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
+import type { ClusterPod } from './pod.ts';
 import {
   type StepJob,
   buildStepJob,
@@ -39,10 +40,19 @@ export class StepJobs {
     const started = existing ?? (await this.#create(cluster, run, context));
     const found = await this.#waitForEnd(cluster, run, started, context);
     if (found.state === 'complete' && run.step !== 'database-engine') return {};
-    const message = findTerminationMessage(await cluster.listPods(podsOfJob(run.jobName)));
+    const message = findTerminationMessage(await this.#readEndedPods(cluster, run, context));
     if (found.state === 'failed') throw new Error(formatJobFailure(found, message));
     const result = parseResult(message);
     return result === undefined ? {} : { result };
+  }
+
+  /** A Job that has exceeded its time has failed before its pods have ended. Nothing is reverted meanwhile. */
+  async #readEndedPods(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<ClusterPod[]> {
+    for (let pauses = 0; ; pauses += 1) {
+      const pods = await cluster.listPods(podsOfJob(run.jobName));
+      if (pods.every(({ hasEnded }) => hasEnded)) return pods;
+      await this.#pause(pauses, cluster, context);
+    }
   }
 
   async #waitForEnd(

@@ -121,7 +121,7 @@ const rows: Row[] = [
     200,
     500,
   ],
-  ['versions of a manifest', 2000, (n) => importManifest(releases(n)), 200, 400],
+  ['versions of a manifest', 500, (n) => importManifest(releases(n)), 200, 413],
   ['values of a manifest', 200_000, (n) => importManifest(releases(1, { x: list(n - 10) })), 200, 400],
   [
     'containers of a version',

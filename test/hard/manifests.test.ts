@@ -114,27 +114,27 @@ describe('a manifest within the limit of values', () => {
     [
       '5,001 containers',
       releases(1, { containers: zeros(5001) }),
-      '[0]: must have at most 5000 containers and newContainers.',
+      '[0].containers: must have at most 5000 containers.',
     ],
     [
-      '5,001 containers, some of them new',
-      releases(1, { containers: zeros(5000), newContainers: [0] }),
-      '[0]: must have at most 5000 containers and newContainers.',
+      '190,000 new containers',
+      releases(1, { newContainers: zeros(190_000) }),
+      '[0].newContainers: must have at most 5000 containers.',
     ],
     [
       '201 groups of inputs',
       releases(1, { userForm: zeros(201) }),
-      '[0]: must have at most 200 groups in userForm.',
+      '[0].userForm: must have at most 200 groups.',
     ],
-    ['201 inputs', withInputs(manyInputs(201)), '[0]: must have at most 200 inputs in userForm.'],
+    ['201 inputs', withInputs(manyInputs(201)), '[0].userForm[0].groupInputs: must have at most 200 inputs.'],
     [
-      '101 extensions',
-      withInputs(manyInputs(1, { validFileExtensions: zeros(101) })),
-      '[0]: must have at most 100 validFileExtensions in an input.',
+      '201 inputs in two groups',
+      releases(1, { userForm: [{ groupInputs: manyInputs(200) }, { groupInputs: manyInputs(1) }] }),
+      '[0].userForm: must have at most 200 inputs.',
     ],
     [
       'mistakes in every version',
-      wrong(1900, { containers: zeros(99) }),
+      wrong(500, { containers: zeros(390) }),
       '[0].type: must be release or patch.',
     ],
     [
@@ -142,7 +142,12 @@ describe('a manifest within the limit of values', () => {
       wrong(39, { containers: zeros(5000) }),
       '[0].type: must be release or patch.',
     ],
-    ['mistakes in every group', wrong(900, { userForm: zeros(200) }), '[0].type: must be release or patch.'],
+    ['mistakes in every group', wrong(500, { userForm: zeros(200) }), '[0].type: must be release or patch.'],
+    [
+      'mistakes in every input',
+      wrong(5, { userForm: wrong(190, { groupInputs: zeros(200) }) }),
+      '[0].type: must be release or patch.',
+    ],
   ])('is refused for %s', async (_what, versions, problem) => {
     const answer = await sendWithin(500, importVersions(versions));
     expect(answer.status).toBe(400);
@@ -178,8 +183,8 @@ describe('a text of a manifest is not repeated many times', () => {
   it.each<[string, string]>([
     // The problems would have 2 GB.
     ['the name of a field', `[{"${text(8_000_000)}":[${fill('', '"\\u0000",', '0', 2500)}]}]`],
-    ['an id', JSON.stringify(patches(2000, { id: text(4000), build: '1' }))],
-    ['a build', JSON.stringify(patches(2000, { build: text(4000) }))],
+    ['an id', JSON.stringify(patches(500, { id: text(4000), build: '1' }))],
+    ['a build', JSON.stringify(patches(500, { build: text(4000) }))],
     ['a version', JSON.stringify(patches(1, { version: `1.1.${'1'.repeat(8_000_000)}` }))],
     [
       'a checksum',
@@ -213,27 +218,28 @@ describe('a text of a manifest is not repeated many times', () => {
   });
 
   it('in the reasons why releases cannot be installed', async () => {
-    const mandatory = patches(1000, { isMandatoryUpdate: true });
-    const next = releases(1000).map((release, index) => ({
+    const mandatory = patches(250, { isMandatoryUpdate: true });
+    const next = releases(250).map((release, index) => ({
       ...release,
       build: `b${index}`,
       previousReleaseBuild: '1234',
     }));
     await accept([...mandatory, ...next]);
-    const answer = await send(getPage('/available'));
+    const answer = await sendWithin(300, getPage('/available'));
     const versions = JSON.parse(answer.body) as { reasons: string[] }[];
-    expect(versions).toHaveLength(2000);
-    expect(versions.at(-1)?.reasons).toHaveLength(11);
-    expect(versions.at(-1)?.reasons.at(-1)).toBe('990 more mandatory patches must be installed first.');
-    expect(answer.body.length).toBeLessThan(3_000_000);
+    expect(versions).toHaveLength(500);
+    expect(versions.at(-1)?.reasons).toHaveLength(250);
+    expect(answer.body.length).toBeLessThan(6_000_000);
+    const page = await sendWithin(300, getPage('/available?f=html'));
+    expect(page.body.length).toBeLessThan(6_000_000);
   });
 });
 
-describe('2,000 versions are all listed', () => {
+describe('500 versions are all listed', () => {
   it.each<[string, object[]]>([
-    ['a chain of releases', releases(2000, { released: Date.UTC(2026, 0) })],
-    ['a chain of patches', patches(2000, { isMandatoryUpdate: true })],
-    ['releases that follow the same one', releases(2000, { previousReleaseBuild: '1234' })],
+    ['a chain of releases', releases(500, { released: Date.UTC(2026, 0) })],
+    ['a chain of patches', patches(500, { isMandatoryUpdate: true })],
+    ['releases that follow the same one', releases(500, { previousReleaseBuild: '1234' })],
   ])('%s', async (_what, versions) => {
     await accept(versions);
     const available = await sendWithin(120, getPage('/available'));
@@ -245,7 +251,7 @@ describe('2,000 versions are all listed', () => {
   });
 
   it('installed patches', async () => {
-    const installed = patches(2000, {
+    const installed = patches(500, {
       isMandatoryUpdate: false,
       newLicensesRequired: false,
       userForm: [],
@@ -263,8 +269,8 @@ describe('2,000 versions are all listed', () => {
     );
     await server.store.update((transaction) => transaction.write(deployment, before));
     expect(answer.status).toBe(200);
-    expect(answer.body.match(/puts back 0 containers/g)).toHaveLength(100);
-    expect(detailsOf(refused)).toEqual([expect.stringMatching(/pat_1979 and 1,980 more\.$/)]);
+    expect(answer.body.match(/puts back 0 containers/g)).toHaveLength(499);
+    expect(detailsOf(refused)).toEqual([expect.stringMatching(/pat_479 and 480 more\.$/)]);
   });
 });
 

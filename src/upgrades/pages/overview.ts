@@ -137,7 +137,7 @@ function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): 
       ${hiddenFields(hidden)}
       <label for="rollback-to">Roll back to</label>
       <select id="rollback-to" name="versionManifest">
-        ${targets.slice(0, maxTargets).map(option)}
+        ${targets.map(option)}
       </select>
       ${windowsBox('rollback', store, page)}
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
@@ -146,8 +146,6 @@ function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): 
   </details>`;
 }
 
-/** A deployment may have thousands of patches. */
-const maxTargets = 100;
 const maxRemoved = 3;
 
 /** The patches from the index `first` on. */

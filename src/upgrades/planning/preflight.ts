@@ -14,7 +14,7 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
-import { type Hop, createPathFinder, maxHops, planHops } from '../versions/hops.ts';
+import { type Hop, maxHops, pathTo, planHops } from '../versions/hops.ts';
 import { maxLengths } from '../versions/manifest-links.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
@@ -57,7 +57,7 @@ export function prepareUpgrade(
       problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
     };
   }
-  const path = createPathFinder(manifest, present)(target);
+  const path = pathTo(manifest, present, target);
   const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
   const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };
   if (!path) {

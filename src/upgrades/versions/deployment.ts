@@ -1,6 +1,4 @@
 // The installed versions, and which versions can be installed or rolled back to from there.
-import { groupBy } from '../../lib/collections.ts';
-import { formatNumber } from '../../lib/format.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
@@ -67,64 +65,14 @@ export function findVersion(
   return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
 }
 
-/**
- * The links of a manifest, read once, because a search of the whole manifest for each of 2,000 versions takes
- * seconds.
- */
-type Links = {
-  readonly releasesAfter: ReadonlyMap<string | undefined, readonly Version[]>;
-  readonly patchesOf: ReadonlyMap<string | undefined, readonly Version[]>;
-};
-
-function readLinks(manifest: readonly Version[]): Links {
-  const ofType = (type: Version['type']) => manifest.filter((version) => version.type === type);
-  return {
-    releasesAfter: groupBy(ofType('release'), ({ previousReleaseBuild }) => previousReleaseBuild),
-    patchesOf: groupBy(ofType('patch'), ({ releaseBuild }) => releaseBuild),
-  };
-}
-
-function followPatches({ patchesOf }: Links, release: Version, build: string): Version[] {
-  const patches = patchesOf.get(release.build) ?? [];
-  const byPrevious = new Map(patches.map((patch) => [patch.previousBuild, patch]));
-  const found = new Set<Version>();
-  for (let next = byPrevious.get(build); next && !found.has(next); next = byPrevious.get(next.build))
-    found.add(next);
-  return [...found];
-}
-
+/** The patches of the release that follow this build, one after another. */
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
-  return createPatchFinder(manifest)(release, build);
+  const next = manifest.find(
+    ({ type, releaseBuild, previousBuild }) =>
+      previousBuild === build && releaseBuild === release.build && type === 'patch',
+  );
+  return next ? [next, ...patchesAfter(manifest, release, next.build)] : [];
 }
-
-/** Returns a function for many releases, because they share what is read from the manifest. */
-export function createPatchFinder(
-  manifest: readonly Version[],
-): (release: Version, build: string) => Version[] {
-  const links = readLinks(manifest);
-  return (release, build) => followPatches(links, release, build);
-}
-
-/**
- * The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed
- * the call stack.
- */
-export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
-  const links = readLinks(manifest);
-  const seen = new Set(installedVersions(present).map(({ id }) => id));
-  const found = followPatches(links, present.release, newestInstalled(present).build);
-  const stack = [present.release];
-  for (let release = stack.pop(); release; release = stack.pop()) {
-    if (release !== present.release) found.push(release, ...followPatches(links, release, release.build));
-    const next = (links.releasesAfter.get(release.build) ?? []).filter(({ id }) => !seen.has(id));
-    for (const { id } of next) seen.add(id);
-    stack.push(...next.reverse());
-  }
-  return found;
-}
-
-/** A release waits for all mandatory patches, and many releases may wait for the same ones. */
-const maxNamedPatches = 10;
 
 /** Returns a function for many versions, because they share what is read from the manifest. */
 export function installCheck(
@@ -136,7 +84,9 @@ export function installCheck(
   const installed = new Set(installedVersions(present).map(({ id }) => id));
   const ahead = patchesAfter(manifest, release, newest.build);
   const isAhead = new Set(ahead);
-  const missing = reasonsToPatchFirst(ahead.filter((patch) => patch.isMandatoryUpdate));
+  const missing = ahead
+    .filter(({ isMandatoryUpdate }) => isMandatoryUpdate)
+    .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
   return (version) => {
     if (installed.has(version.id)) return [`${formatVersion(version)} is installed already.`];
     if (version.type === 'patch') {
@@ -154,16 +104,6 @@ export function installCheck(
           `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
         ];
   };
-}
-
-function reasonsToPatchFirst(mandatory: readonly Version[]): string[] {
-  const rest = mandatory.length - maxNamedPatches;
-  return [
-    ...mandatory
-      .slice(0, maxNamedPatches)
-      .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`),
-    ...(rest > 0 ? [`${formatNumber(rest)} more mandatory patches must be installed first.`] : []),
-  ];
 }
 
 export function rollbackTargets(present: Deployment): Version[] {

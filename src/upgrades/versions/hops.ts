@@ -4,7 +4,6 @@ import type { Reader } from '../../store/state.ts';
 import {
   type Deployment,
   afterInstalling,
-  createPatchFinder,
   currentManifest,
   deployment,
   findVersion,
@@ -12,7 +11,6 @@ import {
   installedVersions,
   newestInstalled,
   patchesAfter,
-  reachableVersions,
 } from './deployment.ts';
 import { type Version, formatVersion } from './manifest.ts';
 
@@ -28,72 +26,50 @@ export type Hop = {
   readonly after: Deployment;
 };
 
-/** Returns a function for many versions, because they share what is read from the manifest. */
-export function createPathFinder(
+type Reachable = { readonly version: Version; readonly path: readonly Version[] };
+
+/**
+ * Every version that the links lead to, with the versions that an upgrade to it installs one after another. The
+ * patches of each release come before the releases that follow it.
+ */
+export function reachableVersions(manifest: readonly Version[], present: Deployment): Reachable[] {
+  const installed = new Set(installedVersions(present).map(({ id }) => id));
+  const isNew = ({ id }: Version) => !installed.has(id);
+  const found: Reachable[] = [];
+  const follow = (release: Version, build: string, path: readonly Version[]) => {
+    const patches = patchesAfter(manifest, release, build).filter(isNew);
+    const mandatory = patches.filter(({ isMandatoryUpdate }) => isMandatoryUpdate).slice(-1);
+    found.push(...patches.map((patch) => ({ version: patch, path: [...path, patch] })));
+    for (const version of releasesAfter(manifest, release).filter(isNew)) {
+      const pathThere = [...path, ...mandatory, version];
+      found.push({ version, path: pathThere });
+      follow(version, version.build, pathThere);
+    }
+  };
+  follow(present.release, newestInstalled(present).build, []);
+  return found;
+}
+
+function releasesAfter(manifest: readonly Version[], { build }: Version): Version[] {
+  return manifest.filter(
+    ({ type, previousReleaseBuild }) => previousReleaseBuild === build && type === 'release',
+  );
+}
+
+/** Undefined if no path of at most `maxHops` versions leads to the target. */
+export function pathTo(
   manifest: readonly Version[],
   present: Deployment,
-): (target: Version) => readonly Version[] | undefined {
-  const releases = new Map(
-    manifest.filter(({ type }) => type === 'release').map((release) => [release.build, release]),
-  );
-  const installed = new Set(installedVersions(present).map(({ id }) => id));
-  const known = new Map<Version, readonly Version[]>();
-
-  const findPatches = createPatchFinder(manifest);
-  const knownPatches = new Map<Version, ReadonlySet<Version>>();
-  function patchesOf(release: Version): ReadonlySet<Version> {
-    const build = release === present.release ? newestInstalled(present).build : release.build;
-    const found = knownPatches.get(release) ?? new Set(findPatches(release, build));
-    knownPatches.set(release, found);
-    return found;
-  }
-  const releaseOf = (build: string | undefined) =>
-    build === present.release.build ? present.release : build === undefined ? undefined : releases.get(build);
-
-  /** The path to a release and to the mandatory patches that the next release needs. */
-  function pathThrough(release: Version): readonly Version[] {
-    const before = known.get(release) ?? [];
-    const mandatory = [...patchesOf(release)].findLast((patch) => patch.isMandatoryUpdate);
-    return mandatory ? [...before, mandatory] : before;
-  }
-
-  /**
-   * Follows the links back to a release whose path is known. A loop, because 2,000 nested calls exceed the call
-   * stack.
-   */
-  function findPathToRelease(target: Version): readonly Version[] | undefined {
-    const ahead: Version[] = [];
-    let release: Version | undefined = target;
-    while (release && release !== present.release && !known.has(release)) {
-      if (ahead.length >= maxHops || installed.has(release.id)) return undefined;
-      ahead.unshift(release);
-      release = releaseOf(release.previousReleaseBuild);
-    }
-    if (!release) return undefined;
-    let previous = release;
-    for (const next of ahead) {
-      const path = [...pathThrough(previous), next];
-      if (path.length > maxHops) return undefined;
-      known.set(next, path);
-      previous = next;
-    }
-    return known.get(target) ?? [];
-  }
-
-  return (target) => {
-    if (installed.has(target.id)) return undefined;
-    const release = target.type === 'release' ? target : releaseOf(target.releaseBuild);
-    const path = release && findPathToRelease(release);
-    if (!path || path.length > maxHops) return undefined;
-    if (release === target) return path;
-    return patchesOf(release).has(target) ? [...path, target] : undefined;
-  };
+  target: Version,
+): readonly Version[] | undefined {
+  const found = reachableVersions(manifest, present).find(({ version }) => version.id === target.id);
+  return found && found.path.length <= maxHops ? found.path : undefined;
 }
 
 /** The versions whose settings an upgrade to this one needs. Empty if there is no such version. */
 export function findPath(manifest: readonly Version[], present: Deployment, id: string): readonly Version[] {
   const target = findVersion(manifest, present, id);
-  return target ? (createPathFinder(manifest, present)(target) ?? [target]) : [];
+  return target ? (pathTo(manifest, present, target) ?? [target]) : [];
 }
 
 /** Leaves out versions that came along with an earlier hop. */
@@ -137,7 +113,7 @@ type AvailableVersion = {
   readonly version: Version;
   /** Why it cannot be installed in one hop. */
   readonly reasons: readonly string[];
-  /** Empty if there are too many hops. */
+  /** Empty if it is too long. */
   readonly path: readonly string[];
 };
 
@@ -145,11 +121,10 @@ export function availableVersions(reader: Reader): AvailableVersion[] {
   const manifest = currentManifest(reader);
   const present = reader.read(deployment);
   const reasonsNotToInstall = installCheck(manifest, present);
-  const pathTo = createPathFinder(manifest, present);
-  return reachableVersions(manifest, present).map((version) => ({
+  return reachableVersions(manifest, present).map(({ version, path }) => ({
     version,
     reasons: reasonsNotToInstall(version),
-    path: (pathTo(version) ?? []).map(({ id }) => id),
+    path: path.length > maxHops ? [] : path.map(({ id }) => id),
   }));
 }
 

@@ -1,6 +1,6 @@
 // Reads version manifests: the version object, and the rules that a manifest must meet.
 import * as z from 'zod';
-import { maxProblems } from '../../lib/errors.ts';
+import { maxProblems, tooLarge } from '../../lib/errors.ts';
 import { findExcess } from '../../lib/json.ts';
 import { isXmlText, truncate } from '../../lib/text.ts';
 import { findLinkProblems, maxLengths, readLink } from './manifest-links.ts';
@@ -29,6 +29,8 @@ export function formatVersion({ version, build }: { version: string; build: stri
   return `${version}.${build}`;
 }
 
+const limits = { values: 200_000, nesting: 32, versions: 500, containers: 5000, inputs: 200 };
+
 const text = (most: number) =>
   z
     .string(`must be a text of at most ${most} characters`)
@@ -44,16 +46,33 @@ const checksum = z
   .max(512, 'must be at most 512 characters')
   .nullish()
   .transform((sum) => sum?.trim() || 'N/A');
-const containers = z.array(
+
+/** The length is checked before the entries, because zod would create a problem for each of them. */
+function list<T extends z.ZodType>(most: number, what: string, entry: T) {
+  return z
+    .array(z.unknown(), `must be an array of ${what}`)
+    .max(most, `must have at most ${most} ${what}`)
+    .pipe(z.array(entry));
+}
+
+const containers = list(
+  limits.containers,
+  'containers',
   z.looseObject({ name: text(128), image: text(512), checksum }, 'must be a container with name and image'),
-  'must be an array of containers',
 );
-const inputs = z
-  .array(
-    z.looseObject({ id: text(128), type: text(64) }, 'must be an input with id and type'),
-    'must be an array of inputs',
-  )
-  .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'must not have an id twice');
+const inputs = list(
+  limits.inputs,
+  'inputs',
+  z.looseObject({ id: text(128), type: text(64) }, 'must be an input with id and type'),
+).refine((all) => new Set(all.map(({ id }) => id)).size === all.length, 'must not have an id twice');
+const groups = list(
+  limits.inputs,
+  'groups',
+  z.looseObject({ groupInputs: inputs }, 'must be a group with groupInputs'),
+).refine(
+  (all) => all.flatMap(({ groupInputs }) => groupInputs).length <= limits.inputs,
+  `must have at most ${limits.inputs} inputs`,
+);
 
 const common = {
   id: text(maxLengths.id),
@@ -65,12 +84,7 @@ const common = {
   newLicensesRequired: flag,
   containers,
   newContainers: containers.default([]),
-  userForm: z
-    .array(
-      z.looseObject({ groupInputs: inputs }, 'must be a group with groupInputs'),
-      'must be an array of groups',
-    )
-    .default([]),
+  userForm: groups.default([]),
 };
 const schemas = {
   release: z.looseObject({ type: z.literal('release'), ...common, previousReleaseBuild: build }),
@@ -81,22 +95,9 @@ const schemas = {
   ),
 };
 
-/**
- * All but the first two are checked after parsing and before zod, which would create every problem before the list
- * can be cut.
- */
-const limits = {
-  values: 200_000,
-  nesting: 32,
-  versions: 2000,
-  containers: 5000,
-  groups: 200,
-  inputs: 200,
-  extensions: 100,
-};
-
 type ManifestResult = { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
+/** Throws if there are too many versions. */
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
   const excess = findExcess(bytes, limits);
   if (excess !== undefined) return { problems: [excess] };
@@ -110,42 +111,14 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
   if (!Array.isArray(list)) {
     return { problems: ['must be a JSON array of versions, or an object with the array "versions".'] };
   }
-  if (list.length > limits.versions) return { problems: [`must have at most ${limits.versions} versions.`] };
+  if (list.length > limits.versions)
+    throw tooLarge({ message: `A version manifest must have at most ${limits.versions} versions.` });
   const entries = (list as unknown[]).map(normalizeMandatoryFlag);
-  const tooLarge = entries.flatMap((entry, index) =>
-    findExceededLimits(entry).map((problem) => `[${index}]: ${problem}`),
-  );
-  if (tooLarge.length > 0) return { problems: tooLarge.slice(0, maxProblems) };
   const unstorable: string[] = [];
   findControlCharacters(list, '', unstorable);
   if (unstorable.length > 0)
     return { problems: unstorable.map((where) => `${where}: must not have control characters.`) };
   return validate(entries, installed);
-}
-
-type Sizes = { readonly containers?: unknown; readonly newContainers?: unknown; readonly userForm?: unknown };
-
-function findExceededLimits(entry: unknown): string[] {
-  const { containers, newContainers, userForm } = (entry ?? {}) as Sizes;
-  const groups = arrayOf(userForm);
-  const inputs = groups.flatMap((group) => arrayOf((group as { groupInputs?: unknown } | null)?.groupInputs));
-  const extensions = inputs.map(
-    (input) => arrayOf((input as { validFileExtensions?: unknown } | null)?.validFileExtensions).length,
-  );
-  return [
-    ...(arrayOf(containers).length + arrayOf(newContainers).length > limits.containers
-      ? [`must have at most ${limits.containers} containers and newContainers.`]
-      : []),
-    ...(groups.length > limits.groups ? [`must have at most ${limits.groups} groups in userForm.`] : []),
-    ...(inputs.length > limits.inputs ? [`must have at most ${limits.inputs} inputs in userForm.`] : []),
-    ...(extensions.some((length) => length > limits.extensions)
-      ? [`must have at most ${limits.extensions} validFileExtensions in an input.`]
-      : []),
-  ];
-}
-
-function arrayOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? (value as unknown[]) : [];
 }
 
 function validate(entries: readonly unknown[], installed: readonly Version[]): ManifestResult {

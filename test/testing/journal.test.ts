@@ -87,8 +87,7 @@ it('masks secrets in both directions', async () => {
     f: 'html',
   });
   const element = `<w:Password xmlns:w="urn:w" Type="Text">`;
-  for (const text of [given, `<![CDATA[${given}]]>`])
-    await soap(`<GetFolders xmlns="${namespace}">${element}${text}</w:Password></GetFolders>`);
+  await soap(`<GetFolders xmlns="${namespace}">${element}${given}</w:Password></GetFolders>`);
   const text = JSON.stringify(await control.requests());
   for (const secret of [password, given, token, server.token, cookie]) {
     expect(secret).not.toBe('');

@@ -48,20 +48,15 @@ describe('masks in a body', () => {
       JSON.stringify({ payload: JSON.stringify({ a: JSON.stringify({ dbPassword: '***' }) }) }),
     ],
     ['XML in JSON', '{"a":"<B Key=\\"s\\"/>"}', '{"a":"<B Key=\\"***\\"/>"}'],
-    ['JSON that is cut', '{"payload":"{\\"key\\":\\"s\\"}\\u00', '{"payload":"{\\"key\\":\\"***\\"}u00'],
+    ['JSON that is cut', '{"payload":"{\\"key\\":\\"s\\"}\\u00', '{"payload":"{\\"key\\":\\"***\\"}u00"'],
+    ['a secret that is cut', '{"a":"b","key":"s\\u00', '{"a":"b","key":"***"'],
+    ['the name before a list', '{"keys":[{"id":"a"}],"b":"c"}', '{"keys":[{"id":"a"}],"b":"c"}'],
     ['the receiver in JSON', '{"hookUrl":"http://a.example/?s"}', '{"hookUrl":"http://a.example/?***"}'],
     ['elements', '<w:Password Type="a">\n s </w:Password>b', '<w:Password Type="a">***</w:Password>b'],
     ['attributes', `<User Name='a' Pwd = 's>t' x:Token="s"/>`, `<User Name='a' Pwd="***" x:Token="***"/>`],
     ['attributes that are cut', '<User Name="a" Password="secret', '<User Name="a" Password="***"'],
-    ['CDATA', '<Key> <![CDATA[s<t>]]></Key><A><![CDATA[<', '<Key> ***</Key><A><![CDATA[<'],
-    ['XML in CDATA', '<A><![CDATA[<B Key="s"/>]]></A>', '<A><![CDATA[<B Key="***"/>]]></A>'],
+    ['no text like an attribute', '{"a":"?key=","b":"c"}', '{"a":"?key=","b":"c"}'],
     ['text after a comment', '<Key><!-- a -->s</Key>', '<Key><!-- a -->***</Key>'],
-    [
-      'inputs of a page',
-      '<input value="s" name="token"><textarea name="headers">s</textarea>',
-      '<input value="***" name="token"><textarea name="headers">***</textarea>',
-    ],
-    ['terms of a page', '<dt>Signature key</dt> <dd>s</dd>', '<dt>Signature key</dt> <dd>***</dd>'],
     ['forms of secrets', `whsec_${'a'.repeat(16)} form_a`, 'whsec_*** form_a'],
   ])('%s', (_what, body, masked) => {
     expect(new ExchangeMask().body(body)).toBe(masked);
@@ -73,6 +68,9 @@ it.each([
   ['/admin/mode&f=json&token=s', '/admin/mode&f=json&token=***'],
   ['/admin/mode;token=s', '/admin/mode;token=***'],
   ['/a%20b+c?d', '/a%20b+c?d'],
+  ['/tokens/oidc/callback?code=s&state=t&iss=i', '/tokens/oidc/callback?code=***&state=***&iss=i'],
+  ['https://a.example/start?state=t&code_challenge=c', 'https://a.example/start?state=***&code_challenge=c'],
+  ['/admin/services/webhooks/deliveries?state=failed', '/admin/services/webhooks/deliveries?state=failed'],
 ])('masks in the address %s', (address, masked) => {
   expect(new ExchangeMask().address(address)).toBe(masked);
 });
@@ -124,7 +122,10 @@ const hostileTexts = [
   fill(' '),
   fill('\n'),
   Array.from({ length: 3000 }, (_, number) => `key=${10_000_000 + number}`).join('&'),
-  `${[1, 2, 3, 4].map((number) => `key=${'a'.repeat(1000)}${number}&`).join('')}${'a'.repeat(60_000)}`,
+  ...['', 'a'.repeat(120)].map((end) => {
+    const keys = Array.from({ length: 64 }, (_, number) => `key=${'a'.repeat(120)}${100 + number}${end}&`);
+    return `${keys.join('')}${'a'.repeat(60_000)}`.slice(0, maxKeptBodyBytes);
+  }),
 ];
 
 it.each(hostileTexts.map((text) => [JSON.stringify(text.slice(0, 24)), text]))(

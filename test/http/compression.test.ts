@@ -1,7 +1,9 @@
 // Answers are compressed for clients that accept gzip, except pages.
+import Fastify from 'fastify';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { gunzipSync } from 'node:zlib';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
+import { SharedAnswers } from '../../src/http/compression.ts';
 import { call, envelope, postTo, soap12 } from '../catalog/soap-kit.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 
@@ -47,18 +49,39 @@ it.each([
   expect(gunzipSync(rawPayload).equals(plain.rawPayload)).toBe(true);
 });
 
-it.each(['1.1', '1.2'])('a SOAP answer of version %s is compressed once per change', async (version) => {
-  const text = version === '1.1' ? envelope(descriptions) : envelope(descriptions, soap12);
-  const plain = await post(text);
-  const first = await post(text, gzip);
-  expect(first.headers['content-encoding']).toBe('gzip');
-  expect(gunzipSync(first.rawPayload).equals(plain.rawPayload)).toBe(true);
-  expect((await post(text, gzip)).rawPayload.equals(first.rawPayload)).toBe(true);
-  const changed = { folderName: '/', serviceName: `New in ${version}`, type: 'MapServer' };
-  expect((await server.post('/admin/services/createService', changed, asAdministrator())).statusCode).toBe(
-    200,
-  );
-  expect(gunzipSync((await post(text, gzip)).rawPayload).toString()).toContain(`New in ${version}`);
+it.each(['1.1', '1.2'])(
+  'a SOAP answer of version %s is compressed, and again after a change',
+  async (version) => {
+    const text = version === '1.1' ? envelope(descriptions) : envelope(descriptions, soap12);
+    const plain = await post(text);
+    const first = await post(text, gzip);
+    expect(first.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(first.rawPayload).equals(plain.rawPayload)).toBe(true);
+    expect((await post(text, gzip)).rawPayload.equals(first.rawPayload)).toBe(true);
+    const changed = { folderName: '/', serviceName: `New in ${version}`, type: 'MapServer' };
+    expect((await server.post('/admin/services/createService', changed, asAdministrator())).statusCode).toBe(
+      200,
+    );
+    expect(gunzipSync((await post(text, gzip)).rawPayload).toString()).toContain(`New in ${version}`);
+  },
+);
+
+it('bytes that many answers share are compressed once', async () => {
+  let readings = 0;
+  class Parts extends Array<Buffer> {
+    override [Symbol.iterator]() {
+      readings += 1;
+      return super[Symbol.iterator]();
+    }
+  }
+  const parts = Parts.of(Buffer.alloc(2048, 'a'));
+  const answers = new SharedAnswers();
+  const app = Fastify();
+  app.get('/', (_request, reply) => answers.send(reply, parts, parts[0]));
+  for (let requests = 0; requests < 3; requests += 1)
+    expect((await app.inject({ url: '/', headers: gzip })).headers['content-encoding']).toBe('gzip');
+  expect(readings).toBe(1);
+  await app.close();
 });
 
 it('a SOAP answer in another namespace is not compressed', async () => {

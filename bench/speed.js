@@ -1,10 +1,7 @@
 // Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm
 // package `soap` on the same WSDL. Options: --rounds N, --seconds S, --only <part of a name>.
-import { writeFile } from 'node:fs/promises';
-import { URL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { print } from './kit.js';
-import { drawChart } from './speed/chart.js';
 import { startLoad } from './speed/processes.js';
 import { compareRates } from './speed/rounds.js';
 import { compareStarts, measureLargeCatalog } from './speed/standing.js';
@@ -102,5 +99,4 @@ const loadBusy = Math.max(0, ...rows.map((row) => row.loadBusy ?? 0));
 print(
   `The ratio of requests is that of the CPU time per request. The load generator used ${Math.ceil(loadBusy * 100)} % of a core at most.`,
 );
-if (given.only === '') await writeFile(new URL('speed.svg', import.meta.url), drawChart(rows));
 if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;

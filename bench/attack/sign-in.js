@@ -1,11 +1,15 @@
 // Attacks on signing in: many attempts at once from many addresses of one network, as a trusted proxy forwards them;
 // guessed keys; and an identity provider that does not answer.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { URLSearchParams } from 'node:url';
 import { fetch } from 'undici';
 
-const silentPort = 18_997;
+/** An identity provider that accepts connections and does not answer. */
+const silentProvider = createServer(() => undefined).listen(0, '127.0.0.1');
+await once(silentProvider, 'listening');
+silentProvider.unref();
 
 export const signInAttacks = {
   'sign-ins from 400 networks of one IPv6 /48': async ({ baseUrl }) => {
@@ -30,15 +34,12 @@ export const signInAttacks = {
     return counts;
   },
   'sign-ins at an identity provider that does not answer, 1,000': {
-    env: { OIDC_ISSUER: `http://127.0.0.1:${silentPort}`, OIDC_CLIENT_ID: 'attacks' },
+    env: { OIDC_ISSUER: `http://127.0.0.1:${silentProvider.address().port}`, OIDC_CLIENT_ID: 'attacks' },
     async attack({ baseUrl }) {
-      const provider = createServer(() => undefined).listen(silentPort, '127.0.0.1');
       const starts = Array.from({ length: 1_000 }, () =>
         fetch(`${baseUrl}/tokens/oidc/start`, { redirect: 'manual' }),
       );
-      const counts = countStatuses(await Promise.all(starts));
-      provider.close();
-      return counts;
+      return countStatuses(await Promise.all(starts));
     },
   },
 };

@@ -26,6 +26,9 @@ const inCi = [
   'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
 ];
 
+/** Writes files that tests read, only where RECORD_JOBS asks for it. */
+const recorder = process.env.RECORD_JOBS === undefined ? ['test/upgrades/record-jobs.test.ts'] : [];
+
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
@@ -67,7 +70,7 @@ const projects = {
   memory: {
     name: 'memory',
     include: all,
-    exclude: [...crash, ...long, ...inCi],
+    exclude: [...crash, ...long, ...inCi, ...recorder],
     globalSetup,
   },
   // After the others, with more workers: these tests wait longer, for leases and for processes.
@@ -86,7 +89,7 @@ const projects = {
 const modes = {
   test: [projects.memory, projects.postgres],
   ci: [{ name: 'ci', include: inCi, globalSetup, testTimeout: 300_000 }],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...inCi] }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...inCi, ...recorder] }],
   // One worker, so that the tests do not slow each other down.
   cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],
   long: [
@@ -99,7 +102,7 @@ const modes = {
     {
       name: 'postgres',
       include: wholeServers,
-      exclude: stores,
+      exclude: [...stores, ...recorder],
       env: { TEST_STORE: 'postgres' },
       globalSetup,
     },

@@ -13,8 +13,6 @@ import { createTemplate } from '../kubernetes/upgrade-kit.ts';
 import { eleven, license } from './jobs-kit.ts';
 import { record } from './recording.ts';
 
-const isRecording = process.env.RECORD_JOBS !== undefined;
-
 /** Numbers between 0 and 1, the same in each run. */
 function createRandom(seed: number): () => number {
   let state = seed;
@@ -54,7 +52,7 @@ function createUnevenExecutor(sleep: (ms: number, signal: AbortSignal) => Promis
   };
 }
 
-it.runIf(isRecording)('records a simulated release', { timeout: 60_000 }, async () => {
+it('records a simulated release', { timeout: 60_000 }, async () => {
   let sleep: (ms: number, signal: AbortSignal) => Promise<void> = () => Promise.resolve();
   const server = await startServer({ executor: createUnevenExecutor((ms, signal) => sleep(ms, signal)) });
   sleep = (ms, signal) => server.runtime.sleep(ms, signal);
@@ -75,7 +73,7 @@ it.runIf(isRecording)('records a simulated release', { timeout: 60_000 }, async 
   await server.close();
 });
 
-it.runIf(isRecording)('records a release on the fake cluster', { timeout: 120_000 }, async () => {
+it('records a release on the fake cluster', { timeout: 120_000 }, async () => {
   const cluster = await openCluster();
   const names = Array.from({ length: 24 }, (_, index) => `part-${index + 1}`);
   for (const [index, name] of names.entries())

@@ -11,10 +11,10 @@
 // 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment,
 //    sends it, and waits for a complete response or the timeout. If the webhook was deleted or deactivated
 //    meanwhile, the worker discards the delivery without an attempt. It sends a ping to an inactive webhook too.
-// 4. The worker completes it: the queue stores the attempt and counts a failure, and either ends the delivery or
-//    keeps it for its next attempt (back to 1). If the end of the delivery changes the webhook, because it fails,
-//    recovers or is deactivated, the queue stores nothing. An update then completes the delivery, changes the
-//    webhook and publishes the event about it, all together. While the database is unavailable, the worker repeats
+// 4. The worker completes it: the queue stores the attempt, and either ends the delivery or keeps it for its next
+//    attempt (back to 1). If the end of the delivery is a failure that counts, or the recovery of its webhook, the
+//    queue stores nothing. An update then completes the delivery, counts the failure, changes the webhook and
+//    publishes the event about it, all together. While the database is unavailable, the worker repeats
 //    the call.
 //
 // When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases

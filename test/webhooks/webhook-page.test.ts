@@ -73,7 +73,7 @@ describe('a webhook', () => {
     expect(textOf(await see(`${all}/${id}`))).not.toContain('Last ping');
   });
 
-  it('has charts of its deliveries, and one button that redelivers all that failed', async () => {
+  it('has one button that redelivers all that failed', async () => {
     await hooks.act('settings', { ...quick, numberOfFailures: '100', notificationAttempts: '1' });
     const { id } = await hooks.register();
     await hooks.publish();
@@ -82,9 +82,6 @@ describe('a webhook', () => {
     for (let count = 0; count < 12; count += 1) await hooks.publish();
     await hooks.runtime.advance(600_000);
     const page = await see(`${all}/${id}`);
-    expect(page).toContain('aria-label="Outcomes: Up: 1 delivered. Down: 12 failed."');
-    expect(page).toContain('aria-label="Latency: Median 0 ms, longest 0 ms."');
-    expect(textOf(page)).toMatch(/From Delivered Not delivered .* 00:00:00 UTC 1 0 .* 01:00:00 UTC 0 12 /);
     expect(page).toContain('<div class="health warn" id="health"');
     expect(textOf(page)).toMatch(
       /The last delivery failed\. The receiver answered 500\. Active\. 12 failures/,
@@ -95,7 +92,7 @@ describe('a webhook', () => {
     expect(await press(page, `${all}/${id}/redeliver`)).toBe(`${all}/${id}`);
     for (let count = 0; count < 3; count += 1) await hooks.runtime.advance(1000);
     const after = await see(`${all}/${id}`);
-    expect(after).toContain('aria-label="Outcomes: Up: 13 delivered. Down: 12 failed."');
+    expect(textOf(after)).toContain('All 25 deliveries');
     expect(textOf(after)).not.toContain('Redeliver the');
     expect(after).toContain('<div class="health good" id="health"');
   });

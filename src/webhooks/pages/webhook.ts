@@ -1,5 +1,5 @@
-// The page of one webhook: at the left its health, what can be redelivered, charts and its newest deliveries; at the
-// right its receiver, events, key and retries.
+// The page of one webhook: at the left its health, what can be redelivered and its newest deliveries; at the right its
+// receiver, events, key and retries.
 import { formHref } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
@@ -11,7 +11,6 @@ import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
-import { maxCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';
 import {
   type HealthView,
@@ -29,6 +28,9 @@ import { renderActivate, renderPing, renderService } from './webhooks.ts';
 
 const maxListed = 10;
 
+/** The last outcome and the last ping are looked for among so many. */
+const maxRead = 100;
+
 /** How long the page shows the result of a ping. */
 const pingShownMs = 3_600_000;
 
@@ -36,7 +38,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
-    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxCharted);
+    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxRead);
     const view = readWebhookHealth(store, webhook, now);
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
@@ -54,11 +56,8 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
           </div>
           <section aria-labelledby="recent">
             <h2 id="recent">Deliveries</h2>
-            <div id="charts" data-live="5">
-              ${deliveries.length === 0 ? html`<p>There are no deliveries yet.</p>` : renderCharts(deliveries, now)}
-            </div>
             <div id="newest" data-live="5">
-              ${listed.length > 0 && renderDeliveries(page, store, listed, webhook)}
+              ${listed.length > 0 ? renderDeliveries(page, store, listed, webhook) : html`<p>There are no deliveries yet.</p>`}
               ${
                 total > listed.length &&
                 html`<p>

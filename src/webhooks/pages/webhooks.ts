@@ -23,7 +23,6 @@ import type { DeliverySummary } from '../queue/delivery-queue.ts';
 import { recoverableStates } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, healths, listWebhooks } from '../webhook.ts';
-import { maxSparks, sparkline } from './charts.ts';
 import {
   type HealthView,
   compareHealth,
@@ -37,6 +36,7 @@ import {
   webhookHref,
 } from './parts.ts';
 import { formatPolicy } from './settings.ts';
+import { maxSparks, sparkline } from './sparkline.ts';
 
 const maxReceiverLength = 48;
 

@@ -26,7 +26,7 @@ export function postCommand(
 const maxShownLength = 4096;
 
 /** A terminal acts on these in a paste, also inside quotes. */
-export const controls = /[^\P{Cc}\n]/u;
+const controls = /[^\P{Cc}\n]/u;
 
 function partOf(name: string, { control }: FieldDescription, entered: string, isMultipart: boolean): string {
   if (control === 'file') return `-F ${name}=@FILE`;
@@ -39,6 +39,6 @@ function partOf(name: string, { control }: FieldDescription, entered: string, is
 }
 
 /** A word of a shell command. */
-export function quote(text: string): string {
+function quote(text: string): string {
   return /^[\w./:,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -115,23 +115,6 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(['ababab', 'bababa']).toContain(webhooks.join(''));
   });
 
-  it('counts in the place of a delivery what is claimed for its receiver, and which due deliveries are claimed before', async () => {
-    const store = await open();
-    await publishRetries(store, { a1: 100, a2: 103 });
-    await publish(store, delivery('a3', 50), delivery('a4', 50), delivery('b1', 40), delivery('c1', 40));
-    const place = (id: string, at: number) =>
-      store.deliveries.positionOf(id, { at, retryWaitMs: 10, webhookIds: ['a', 'b'] });
-    expect(await place('a1', 60)).toEqual({ isClaimed: false, claimed: 0, ahead: 0 });
-    expect(await place('a4', 60)).toEqual({ isClaimed: false, claimed: 0, ahead: 1 });
-    expect(await place('a4', 110)).toEqual({ isClaimed: false, claimed: 0, ahead: 2 });
-    expect((await claim(store, 60, 4)).ids.sort()).toEqual(['a3', 'a4', 'b1', 'c1']);
-    expect(await place('a4', 113)).toEqual({ isClaimed: true, claimed: 3, ahead: 0 });
-    expect(await place('a2', 113)).toEqual({ isClaimed: false, claimed: 3, ahead: 1 });
-    await end(store, 'a3', 120);
-    expect(await place('a3', 120)).toBeUndefined();
-    expect(await place('z9', 120)).toBeUndefined();
-  });
-
   describe('by priority', () => {
     it('takes a ping before a retry, and a retry before a first attempt', async () => {
       const store = await open();

@@ -1,42 +1,29 @@
-// The page of one delivery: its attempts with their responses, what it waits for, and the request with the curl
-// command that sends it from a shell. The command has the signature of the request, but no key.
+// The page of one delivery: its attempts with their responses, when the next one is due, and the request.
 import { formHref } from '../../console/action.ts';
-import { controls, quote } from '../../console/curl.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
-import { maskedValue } from '../../lib/audit-fields.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { maxCountedDeliveries } from '../queue/delivery-filter.ts';
-import type { QueuePosition } from '../queue/delivery-queue.ts';
-import {
-  type Attempt,
-  type Delivery,
-  endOf,
-  nextAttemptAt,
-  retryWaitMs,
-  slotsPerReceiver,
-} from '../queue/delivery.ts';
+import { type Attempt, type Delivery, endOf, nextAttemptAt } from '../queue/delivery.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
-import { receiverOf } from '../sending/target-policy.ts';
 import { webhookSettings } from '../settings.ts';
-import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
+import { type Webhook, webhooks } from '../webhook.ts';
 import { renderOutcome, renderRedeliver, renderSubject } from './deliveries.ts';
 import { deliveryHref, formatAddress, renderDeliveryState, signInHint, webhookHref } from './parts.ts';
 
-/** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */
+/** A payload may have 256 KiB. */
 const maxBodyShown = 32_768;
 
 export function showDelivery(
   store: ReadableStore,
   requestOf: (delivery: Delivery) => OutgoingRequest,
 ): View<Delivery> {
-  return async (page) => {
+  return (page) => {
     const { subject: delivery } = page;
     const webhook = store.get(webhooks, delivery.webhookId);
-    const waiting = await explainWaiting(store, delivery, page.now);
+    const waiting = explainWaiting(store, delivery, page.now);
     return html`<div class="split even">
       <div id="delivery" data-live="2">
         <div class="lead-actions">
@@ -80,42 +67,13 @@ function sentenceOf({ state, attempts }: Delivery): string {
 }
 
 /** Undefined if the delivery has ended. */
-async function explainWaiting(
-  store: ReadableStore,
-  delivery: Delivery,
-  now: number,
-): Promise<Html | undefined> {
-  const settings = store.read(webhookSettings);
-  const at = nextAttemptAt(delivery, settings);
-  const webhook = store.get(webhooks, delivery.webhookId);
-  if (at === null || !webhook) return undefined;
-  const place = await store.deliveries.positionOf(delivery.id, {
-    at: now,
-    retryWaitMs: retryWaitMs(settings),
-    webhookIds: webhooksWithReceiverOf(store, webhook),
-  });
+function explainWaiting(store: ReadableStore, delivery: Delivery, now: number): Html | undefined {
+  const at = nextAttemptAt(delivery, store.read(webhookSettings));
+  if (at === null) return undefined;
   const number = delivery.attempts.length + 1;
-  if (place?.isClaimed) return html`Attempt ${number} is in progress.`;
-  if (at > now) return html`Attempt ${number} is due in ${formatDuration(at - now)}, at ${renderTime(at)}.`;
-  return html`Attempt ${number} is due. ${place && explainPosition(place, webhook)}`;
-}
-
-function webhooksWithReceiverOf(store: ReadableStore, { hookUrl }: Webhook): string[] {
-  const receiver = receiverOf(hookUrl);
-  return listWebhooks(store)
-    .filter((other) => receiverOf(other.hookUrl) === receiver)
-    .map(({ id }) => id);
-}
-
-function explainPosition({ claimed, ahead }: QueuePosition, { hookUrl }: Webhook): string {
-  const limit = `${formatCount(claimed, 'delivery')} to ${new URL(hookUrl).host} are in progress, which is the limit for a receiver. `;
-  return `${claimed >= slotsPerReceiver ? limit : ''}${formatAhead(ahead)}`;
-}
-
-function formatAhead(ahead: number): string {
-  if (ahead === 0) return 'It is the next delivery of this webhook.';
-  const atLeast = ahead === maxCountedDeliveries ? 'At least ' : '';
-  return `${atLeast}${formatCount(ahead, 'delivery')} of this webhook ${ahead === 1 ? 'goes' : 'go'} first.`;
+  return at > now
+    ? html`Attempt ${number} is due in ${formatDuration(at - now)}, at ${renderTime(at)}.`
+    : html`Attempt ${number} is due or in progress.`;
 }
 
 function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
@@ -199,60 +157,12 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
     ${isForm && html`<p class="hint">Sent as the form field payload.</p>`}
     <pre tabindex="0" data-copy>${payload.slice(0, maxBodyShown)}${isCut && ' …'}</pre>
     ${isCut && html`<p class="hint">This is the beginning; <a href="?f=pjson">the JSON of this page</a> has all of it.</p>`}
-    ${renderSendCommand({ url, headers, body })}
   </section>`;
 }
 
 function describeRequest({ state, attempts }: Delivery): string {
   if (attempts.length > 0) return 'What the last attempt sent:';
   return state === 'pending' ? 'What the next attempt will send:' : 'What a redelivery would send:';
-}
-
-function isInCommand(body: string): boolean {
-  return body.length <= maxBodyShown && !controls.test(body);
-}
-
-function sendCommand({ url, headers, body }: OutgoingRequest): string {
-  const data = isInCommand(body) ? `--data-raw ${quote(body)}` : '--data-binary @payload';
-  return [
-    `curl -i -X POST ${quote(formatTarget(url))}`,
-    ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
-    data,
-  ].join(' \\\n  ');
-}
-
-/** The query may contain a secret. curl would take brackets in a path for a pattern. */
-function formatTarget(url: string): string {
-  const { origin, pathname, search } = new URL(url);
-  const path = pathname.replaceAll('[', '%5B').replaceAll(']', '%5D');
-  return `${origin}${path}${search === '' ? '' : `?${maskedValue}`}`;
-}
-
-function renderSendCommand(request: OutgoingRequest): Html {
-  const masked = listMasked(request);
-  return html`<details>
-    <summary>Send it from a shell</summary>
-    <p>
-      The command sends the request as above, with the same signature. A receiver that checks the timestamp may refuse it after some
-      minutes; a redelivery gets a new signature.
-    </p>
-    ${masked.length > 0 && html`<p>Replace <code>${maskedValue}</code> with ${masked.join(' and ')}, which this page does not show.</p>`}
-    ${
-      !isInCommand(request.body) &&
-      html`<p>
-        The payload does not fit into the command. Save <code>request.body</code> of
-        <a href="?f=json">the JSON of this page</a> as the file <code>payload</code>, without a line break at its end.
-      </p>`
-    }
-    <pre tabindex="0" data-copy id="send-command" data-live="2">${sendCommand(request)}</pre>
-  </details>`;
-}
-
-function listMasked({ url, headers }: OutgoingRequest): string[] {
-  return [
-    ...(Object.values(headers).includes(maskedValue) ? ['the values of the custom headers'] : []),
-    ...(new URL(url).search === '' ? [] : ['the query of the address']),
-  ];
 }
 
 function formatHeaders(headers: Readonly<Record<string, string>>): string {

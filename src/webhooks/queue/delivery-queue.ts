@@ -68,8 +68,6 @@ export type DeliveryQueue = {
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
   /** How many pending deliveries of the webhook are neither claimed nor pings: its deactivation would discard them. */
   pendingOf: (webhookId: string) => Promise<number>;
-  /** What a pending delivery waits for. Undefined if it is not pending. */
-  positionOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePosition | undefined>;
   /**
    * How many deliveries that could have been recovered this process has removed, because a webhook had too many of
    * them.
@@ -118,22 +116,6 @@ export type ClaimRequest = {
    * processes, so the limit holds for all of them together; two claims at the same moment may exceed it.
    */
   readonly roomFor: (receiver: string) => number;
-};
-
-export type QueueOfReceiver = {
-  readonly at: number;
-  readonly retryWaitMs: number;
-  /** The webhooks that share the limit of the receiver. */
-  readonly webhookIds: readonly string[];
-};
-
-export type QueuePosition = {
-  /** Whether a process has claimed the delivery: its attempt is in progress. */
-  readonly isClaimed: boolean;
-  /** How many deliveries to the receiver are claimed, this one included. */
-  readonly claimed: number;
-  /** How many due deliveries of the webhook are claimed before this one, at most `maxCounted`. */
-  readonly ahead: number;
 };
 
 export type Claimed = {

@@ -16,8 +16,6 @@ import type {
   Claimed,
   DeliveryRetention,
   DeliverySummary,
-  QueueOfReceiver,
-  QueuePosition,
   Redelivered,
   RedeliveryBatch,
 } from '../delivery-queue.ts';
@@ -120,20 +118,6 @@ export class DeliveryLists {
 
   pendingOf(webhookId: string): number {
     return this.#discardable(webhookId).length;
-  }
-
-  positionOf(id: string, queue: QueueOfReceiver): QueuePosition | undefined {
-    const delivery = this.#deliveries.get(id);
-    if (delivery?.state !== 'pending') return undefined;
-    const receivers = new Set(queue.webhookIds);
-    const claimed = [...this.#claimed].filter((one) =>
-      receivers.has(this.#deliveries.get(one)?.webhookId ?? ''),
-    );
-    const isClaimed = this.#claimed.has(id);
-    const free = this.#of(delivery.webhookId).filter(
-      (one) => one.state === 'pending' && !this.#claimed.has(one.id),
-    );
-    return { isClaimed, claimed: claimed.length, ahead: isClaimed ? 0 : countAhead(delivery, free, queue) };
   }
 
   countMatched(filter: DeliveryFilter, at: number): Map<string, number> {
@@ -362,26 +346,6 @@ function createLists(): WebhookLists {
     deliveries: new Map(),
     waiting: { 0: new WaitingList(), 1: new WaitingList(), 2: new WaitingList() },
   };
-}
-
-/**
- * How many due deliveries are claimed before this one. `free` are those of its webhook, in the order in which they
- * were added.
- */
-function countAhead(
-  delivery: Delivery,
-  free: readonly Delivery[],
-  { at, retryWaitMs }: QueueOfReceiver,
-): number {
-  const place = free.indexOf(delivery);
-  const isDue = (one: Delivery) => priorityOf(one) !== 1 || waitingSince(one) + retryWaitMs <= at;
-  const isAhead = (one: Delivery, index: number) =>
-    (priorityOf(one) - priorityOf(delivery) || waitingSince(one) - waitingSince(delivery) || index - place) <
-    0;
-  return Math.min(
-    free.filter((one, index) => isAhead(one, index) && isDue(one)).length,
-    maxCountedDeliveries,
-  );
 }
 
 function summarise({ state, isPing, createdAt, endedAt, attempts }: Delivery): DeliverySummary {

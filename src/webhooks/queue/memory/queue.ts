@@ -55,7 +55,6 @@ export class MemoryDeliveries {
     newest: (webhookIds, num) => runNow(() => this.#lists.newest(webhookIds, num)),
     lastOutcomes: (webhookIds) => runNow(() => this.#lists.lastOutcomes(webhookIds)),
     pendingOf: (webhookId) => runNow(() => this.#lists.pendingOf(webhookId)),
-    positionOf: (id, queue) => runNow(() => this.#lists.positionOf(id, queue)),
     evicted: () => this.#lists.evicted,
     oldestPendingAt: () => runNow(() => this.#lists.oldestPendingAt()),
     pending: () => this.#lists.pending(),

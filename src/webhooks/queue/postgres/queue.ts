@@ -11,8 +11,6 @@ import type {
   DeliveryQueue,
   DeliveryRetention,
   DeliverySummary,
-  QueueOfReceiver,
-  QueuePosition,
   Redelivered,
   RedeliveryBatch,
   Remembered,
@@ -24,7 +22,6 @@ import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
 import { PendingCount } from './pending-count.ts';
-import { readQueuePosition } from './position.ts';
 import { Publishing } from './publishing.ts';
 import { Redelivering } from './redelivering.ts';
 import { Trimmer } from './retention.ts';
@@ -199,10 +196,6 @@ export class PostgresDeliveries implements DeliveryQueue {
       [webhookId],
     );
     return row?.count ?? 0;
-  }
-
-  positionOf(id: string, queue: QueueOfReceiver): Promise<QueuePosition | undefined> {
-    return readQueuePosition(this.#options.database, id, queue);
   }
 
   evicted(): number {

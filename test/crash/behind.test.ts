@@ -113,8 +113,8 @@ it('an event goes to the webhooks that exist when it is published', async () => 
   await registerWebhook(behind, 'deleted');
   await registerWebhook(behind, 'unchanged');
   await ahead.update((transaction) => {
-    void deactivateWebhook(transaction, 'deactivated', 'administrator', Date.now());
-    void deleteWebhook(transaction, 'deleted');
+    deactivateWebhook(transaction, 'deactivated', 'administrator', Date.now());
+    deleteWebhook(transaction, 'deleted');
   });
   await registerWebhook(ahead, 'new');
   expect([...behind.all(webhooks)].filter(({ active }) => active).map(({ id }) => id)).toEqual([

@@ -197,7 +197,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     const [a1, b1] = [claimed(store, 'a1'), claimed(store, 'b1')];
     const deleted = store.update((transaction) => {
       transaction.put(rows, row('r'));
-      void transaction.deliveries.deleteAll('a');
+      transaction.deliveries.deleteAll('a');
       transaction.deliveries.complete(a1, ended(a1, 2));
     });
     await expect(deleted).rejects.toThrow(LostClaim);

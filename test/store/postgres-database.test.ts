@@ -243,7 +243,7 @@ describe('an update that PostgreSQL rejects', () => {
       transaction.put(rows, row('a', 1));
       transaction.write(cell, { n: 1 });
       transaction.jobs.appendMessages('job', 0, messages('\0'));
-      void transaction.deliveries.deleteAll('a');
+      transaction.deliveries.deleteAll('a');
     });
     await expect(refused).rejects.toThrow();
     expect(store.get(rows, 'a')).toBeUndefined();

@@ -97,9 +97,9 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.put(others, row('x'));
       transaction.write(cell, { n: 1 });
       transaction.deliveries.enqueue([delivery('a3', 1)]);
-      void transaction.deliveries.discardPending('a', 9);
+      transaction.deliveries.discardPending('a', 9);
       transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9));
-      void transaction.deliveries.deleteAll('b');
+      transaction.deliveries.deleteAll('b');
       transaction.jobs.savePlan(plan('job-3'));
       transaction.jobs.deletePlan('job-2');
       transaction.jobs.appendMessages('job-2', 1, [{ code: 2, message: 'two', when: 2 }]);
@@ -135,7 +135,7 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.deliveries.enqueue([delivery('b2', 1)]);
       transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9));
       transaction.deliveries.complete(claimed(store, 'a1'), ended(claimed(store, 'a1'), 9));
-      void transaction.deliveries.discardPending('c', 9);
+      transaction.deliveries.discardPending('c', 9);
       transaction.jobs.archive(job(1));
       return 'done';
     });
@@ -180,9 +180,9 @@ describe.each(backends)('the %s store', (_name, open) => {
     const store = await open();
     await enqueue(store, delivery('a1', 1));
     await store.update((transaction) => {
-      void transaction.deliveries.deleteAll('a');
+      transaction.deliveries.deleteAll('a');
       transaction.deliveries.enqueue([delivery('a2', 2), delivery('b1', 2)]);
-      void transaction.deliveries.discardPending('b', 3);
+      transaction.deliveries.discardPending('b', 3);
       transaction.deliveries.enqueue([delivery('b2', 3)]);
       transaction.jobs.savePlan(plan('job-1', { workloads: 1 }));
       transaction.jobs.savePlan(plan('job-1', { workloads: 2 }));

@@ -46,9 +46,9 @@ export function createFailingExecutor({ executor, rules, runtime }: FailingExecu
       await failByRule({ step: 'revert', container: workload.name }, context);
       return executor.rollback(workload, context);
     },
-    async check(workloads, which, context) {
+    async check(workloads, which, context, repaired) {
       await failByRule({ step: 'final-check' }, context);
-      return executor.check(workloads, which, context);
+      return executor.check(workloads, which, context, repaired);
     },
   };
 }

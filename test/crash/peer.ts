@@ -84,7 +84,7 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
     rollback: (...given) => call(() => worker?.rollback(...given), { isPatched: true }),
     runTemplate: (...given) => call(() => worker?.runTemplate(...given), {}),
     stopTemplate: (...given) => call(() => worker?.stopTemplate(...given), undefined),
-    check: (...given) => call(() => worker?.check(...given), { deviations: [], repaired: [] }),
+    check: (...given) => call(() => worker?.check(...given), undefined),
     apply: (...given) =>
       call(
         () =>

@@ -1,6 +1,6 @@
 // How the executor changes workloads of a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
+import type { Executor, RepairedWorkload, StepContext } from '../../src/upgrades/executors/executor.ts';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
@@ -108,12 +108,12 @@ describe('a patch', () => {
     const { executor } = await open();
     await move(executor, toImage('a:2'));
     const all = [toImage('a:2')];
-    expect(await executor.check(all, 'image', context)).toEqual({
-      deviations: [],
-      repaired: ['deployment/a'],
-    });
-    const other = { ...context, change: 'other' };
-    expect(await executor.check(all, 'image', other)).toEqual({ deviations: [], repaired: [] });
+    const repaired: RepairedWorkload[] = [];
+    await executor.check(all, 'image', context, repaired);
+    expect(repaired).toEqual([{ workload: toImage('a:2'), isPatched: true }]);
+    const byOther: RepairedWorkload[] = [];
+    await executor.check(all, 'image', { ...context, change: 'other' }, byOther);
+    expect(byOther).toEqual([]);
   });
 
   it('is not applied twice if the response to it is lost', async () => {

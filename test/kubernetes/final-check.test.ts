@@ -56,6 +56,48 @@ it.each(['map-server:1', 'map-server:9'])(
   },
 );
 
+describe('a resumed release', () => {
+  /** Another client has changed both workloads between their rollouts and the check. */
+  async function failTwice() {
+    const opened = await openUpgrade([hold]);
+    await opened.start('upgrade', 'rel');
+    await opened.waitForCode(2906);
+    for (const name of ['map-server', 'map-tiles']) await opened.setImage(name, `${name}:9`);
+    opened.cluster.kubelet.heal('stuck');
+    const failed = await opened.end();
+    expect(failed.state).toBe('failed');
+    return { ...opened, failed };
+  }
+
+  it('that cannot repair a workload has repaired the others before it, and continues there', async () => {
+    const { cluster, end, resume, images, failed } = await failTwice();
+    cluster.faults.inject({ method: 'PATCH', path: /map-tiles/, act: { status: 422 } });
+    await resume();
+    const refused = await end();
+    expect(refused.codes.slice(failed.codes.length)).toEqual([2902, 2165, 2038, 2901, 2166]);
+    expect(await images()).toEqual(['map-server:2', 'map-tiles:9']);
+    await resume();
+    const { state, codes } = await end();
+    expect(state).toBe('success');
+    expect(codes.slice(refused.codes.length)).toEqual([2902, 2165, 2038, 2166, 2011, 2012]);
+    expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
+  });
+
+  it('fails if a workload that it has repaired differs again', async () => {
+    const { cluster, end, setImage, resume, failed } = await failTwice();
+    cluster.faults.inject({
+      method: 'PATCH',
+      path: /map-tiles/,
+      act: () => setImage('map-server', 'map-server:9'),
+    });
+    await resume();
+    const { state, messages, codes } = await end();
+    expect(state).toBe('failed');
+    expect(codes.slice(failed.codes.length)).toEqual([2902, 2165, 2038, 2038, 2901, 2166]);
+    expect(textsOf(messages, 2901).at(-1)).toContain('deployment/map-server has the image map-server:9 ');
+  });
+});
+
 it('a rollback is checked too', async () => {
   const { cluster, start, end, setImage, waitForCode, images, resume } = await openUpgrade([]);
   await start('upgrade', 'pat_next');

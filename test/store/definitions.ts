@@ -138,7 +138,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   next: 3,
   isBegun: false,
   attempts: {},
-  repaired: 0,
   hops: null,
   progress: {
     done: 3,

@@ -30,14 +30,16 @@ export type Executor = {
    */
   rollback: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   /**
-   * Finds the workloads that do not have the images of `which`. If all have them, waits until all run, and rejects
-   * if one does not.
+   * Rejects if a workload does not have the images of `which`, or does not run in time. With `repaired`, it gives the
+   * workloads these images again first, one after another, and adds each to the list when it runs, also those of a
+   * process that this one has replaced.
    */
   check: (
     workloads: readonly Workload[],
     which: 'image' | 'formerImage',
     context: StepContext,
-  ) => Promise<CheckResult>;
+    repaired?: RepairedWorkload[],
+  ) => Promise<void>;
   /** Does not reject: the job has ended and can no longer fail. */
   release: (jobId: string) => Promise<void>;
 };
@@ -74,6 +76,8 @@ export type TemplateResult = {
 /** `isPatched` is false if the workload had the images before the step. */
 export type ApplyResult = { readonly isPatched: boolean };
 
+export type RepairedWorkload = ApplyResult & { readonly workload: Workload };
+
 /** The deployment cannot be changed now: its server refuses or is unavailable, or another Steward holds its lock. */
 export class RefusedError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -81,15 +85,3 @@ export class RefusedError extends Error {
     this.name = 'RefusedError';
   }
 }
-
-export type CheckResult = {
-  readonly deviations: readonly Deviation[];
-  /** The names of workloads whose images this step has changed, in this process or in one that it has replaced. */
-  readonly repaired: readonly string[];
-};
-
-export type Deviation = {
-  readonly problem: string;
-  /** The images that the workload has now take the place of those that it should not have. */
-  readonly workload: Workload;
-};

@@ -9,7 +9,7 @@
 // - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to
 //   revert.
 // - If a step is left, execute it. A step that announces its start records that first. A step that throws fails
-//   the job; a failed patch begins to revert. The final check of a resumed job repairs one workload at a time.
+//   the job; a failed patch begins to revert.
 // - If no step is left, complete the job.
 //
 // Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is

@@ -4,13 +4,13 @@
 // it. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
 // takes over finds the Job of the current one.
 //
-// The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it
-// is repaired, and `repaired` says how many of the moved workloads are behind it. One that differs again after that
-// fails the job.
+// The final check of a resumed job repairs the workloads that differ. Those are recorded when the step ends, also if it
+// fails.
 import type { Transaction } from '../../store/transaction.ts';
+import type { RepairedWorkload } from '../executors/executor.ts';
 import { nameOfStepJob } from '../planning/performers.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { type Workload, formatImages } from '../planning/workloads.ts';
+import { formatImages } from '../planning/workloads.ts';
 import { endsHop, finishHop } from './job-hops.ts';
 import { type Line, record } from './job-record.ts';
 import type { Job } from './job-table.ts';
@@ -24,16 +24,6 @@ export type StepOutcome = {
   readonly isPatched?: boolean;
   /** The JSON object of 2153. */
   readonly databases?: string;
-  /** The final check of a resumed job has repaired this workload, and is not done. */
-  readonly repair?: Repair;
-};
-
-type Repair = {
-  readonly workload: Workload;
-  /** False: another client has set the images meanwhile. */
-  readonly isPatched: boolean;
-  /** The value of `repaired` in the job. */
-  readonly repaired: number;
 };
 
 /** Attempts of a step count from 1. */
@@ -56,7 +46,7 @@ export function advanceJob(
   job: Job,
   plan: Plan,
   step: Step,
-  outcome: Omit<StepOutcome, 'repair'>,
+  outcome: StepOutcome,
   at: number,
 ): Job {
   const isAnnouncement = (code: Code) => code === 2165;
@@ -81,19 +71,20 @@ export function advanceJob(
   );
 }
 
-/** The final check is not done: it continues with the next workload. */
-export function recordRepair(
+export function recordRepairs(
   transaction: Transaction,
   job: Job,
-  { workload, isPatched, repaired }: Repair,
+  repaired: readonly RepairedWorkload[],
   at: number,
 ): Job {
-  const { name } = workload;
-  const line: Line =
-    job.operation === 'rollback'
-      ? [2904, { name, image: formatImages(workload, 'formerImage'), isPatched }]
-      : [2038, { name, image: formatImages(workload, 'image'), isPatched }];
-  return record(transaction, { ...job, repaired }, [line], at);
+  if (repaired.length === 0) return job;
+  const [code, which] =
+    job.operation === 'rollback' ? ([2904, 'formerImage'] as const) : ([2038, 'image'] as const);
+  const lines = repaired.map(({ workload, isPatched }): Line => [
+    code,
+    { name: workload.name, image: formatImages(workload, which), isPatched },
+  ]);
+  return record(transaction, job, lines, at);
 }
 
 /** The job without the state of its current step. Only steps that are not repeatable count their attempts. */

@@ -52,8 +52,6 @@ export type Job = {
   readonly isBegun: boolean;
   /** The attempts that have ended, by the `seqNum` of their step. */
   readonly attempts: Readonly<Record<number, number>>;
-  /** The final check of this run has repaired those of the first `repaired` moved workloads that differed. */
-  readonly repaired: number;
   readonly workloadsDone: number;
   readonly workloads: number;
   /** Null if the job has one hop. */

@@ -12,7 +12,6 @@
 //   in_progress  a step with a start message begins  the same                   beginStep        its first
 //                a step is done                      the same, `next` + 1       advanceJob       its others
 //                the last step of a hop is done      the same, `hops.done` + 1  finishHop        its others
-//                the final check repairs a workload  the same, `repaired`       recordRepair     2038, 2904
 //                no step is left                     success                    completeJob      2166, 2011 …
 //                a step fails: release, rollback     failed                     failJob          2901, 2166
 //                a step fails: patch                 reverting                  failJob          2901
@@ -130,7 +129,6 @@ export function createJob(
     next: 0,
     isBegun: false,
     attempts: {},
-    repaired: 0,
     workloadsDone: 0,
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
@@ -237,7 +235,6 @@ export function resumeJob(
     run: job.run + 1,
     runStartedAt: at,
     announced: true,
-    repaired: 0,
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),

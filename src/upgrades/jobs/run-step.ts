@@ -1,16 +1,14 @@
 // Runs the steps of a job: asks the executor for one step, and records the step with its messages in one update.
 import { isUnavailable } from '../../lib/errors.ts';
 import { toXmlText } from '../../lib/text.ts';
-import type { ApplyResult, Deviation, StepContext, TemplateRun } from '../executors/executor.ts';
+import type { RepairedWorkload, StepContext, TemplateRun } from '../executors/executor.ts';
 import { nameOfStepJob } from '../planning/performers.ts';
 import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
 import { beginCancel } from './job-reverting.ts';
-import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair } from './job-steps.ts';
+import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepairs } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { failJob } from './job.ts';
 import { type RunContext, callExecutor, errorText, updateJob } from './running-job.ts';
-
-const maxDeviations = 20;
 
 export async function recordBegin(run: RunContext, job: Job, step: Step): Promise<void> {
   await updateJob(run, job, (transaction, current, at) => beginStep(transaction, current, step, at));
@@ -25,13 +23,18 @@ export async function runStep(
 ): Promise<void> {
   let outcome: StepOutcome = {};
   let failure: string | undefined;
+  const repaired: RepairedWorkload[] = [];
   const hasJob = mayHaveJob(step);
   const interruption = interruptOnCancel(run, job, hasJob, signal);
   try {
     if (!step.isSkipped)
-      outcome = await callExecutor(run, job, step, (context) => perform(run, job, plan, step, context), {
-        stopping: interruption.signal,
-      });
+      outcome = await callExecutor(
+        run,
+        job,
+        step,
+        (context) => perform(run, job, plan, step, context, repaired),
+        { stopping: interruption.signal },
+      );
   } catch (error) {
     // An interrupted step has not failed: the process that takes the job over repeats it.
     if (signal.aborted) return;
@@ -42,11 +45,10 @@ export async function runStep(
   } finally {
     interruption.end();
   }
-  const { repair } = outcome;
   await updateJob(run, job, (transaction, current, at) => {
-    if (failure !== undefined) return failJob(transaction, current, step, failure, at);
-    if (repair) return recordRepair(transaction, current, repair, at);
-    return advanceJob(transaction, current, plan, step, outcome, at);
+    const recorded = recordRepairs(transaction, current, repaired, at);
+    if (failure !== undefined) return failJob(transaction, recorded, step, failure, at);
+    return advanceJob(transaction, recorded, plan, step, outcome, at);
   });
 }
 
@@ -56,58 +58,23 @@ async function perform(
   plan: StoredPlan,
   step: Step,
   context: StepContext,
+  repaired: RepairedWorkload[],
 ): Promise<StepOutcome> {
   const { id, action, workload } = step;
   if (action === 'run-template') {
     const { result } = await run.executor.runTemplate(templateRun(job, plan, step), context);
     return result === undefined ? {} : { databases: toXmlText(result) };
   }
-  if (action === 'check') return checkWorkloads(run, job, plan, step, context);
   if (action === 'apply' && workload) return run.executor.apply(workload, context);
   if (action === 'rollback' && workload) return run.executor.rollback(workload, context);
-  if (action === 'verify' && workload) await run.executor.verify(workload, context);
+  if (action === 'check') {
+    const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+    // A patch has reverted its workloads, so the steps of a resumed one have moved them again.
+    const mayRepair = job.kind !== 'patch' && attemptOf(job, step) > 1;
+    await run.executor.check(movedWorkloads(plan), which, context, mayRepair ? repaired : undefined);
+  } else if (action === 'verify' && workload) await run.executor.verify(workload, context);
   else await run.executor.perform(id, context);
   return {};
-}
-
-/**
- * A resumed job repairs the next workload that differs, and then checks again. A patch has reverted its workloads,
- * so its steps have moved them again.
- */
-async function checkWorkloads(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step,
-  context: StepContext,
-): Promise<StepOutcome> {
-  const which = job.operation === 'rollback' ? 'formerImage' : 'image';
-  const moved = movedWorkloads(plan);
-  const { deviations, repaired } = await run.executor.check(moved, which, context);
-  const byName = new Map(deviations.map((deviation) => [deviation.workload.name, deviation]));
-  const index = moved.findIndex(
-    ({ name }, at) => at >= job.repaired && (byName.has(name) || repaired.includes(name)),
-  );
-  const workload = moved[index];
-  const next = workload && byName.get(workload.name);
-  // The process that has repaired it was killed before it recorded that.
-  if (workload && !next) return { repair: { workload, isPatched: true, repaired: index + 1 } };
-  if (deviations.length === 0) return {};
-  if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
-  const { isPatched } = await repair(run, job, next, context);
-  return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };
-}
-
-async function repair(
-  run: RunContext,
-  { operation }: Job,
-  { workload }: Deviation,
-  context: StepContext,
-): Promise<ApplyResult> {
-  if (operation === 'rollback') return run.executor.rollback(workload, context);
-  const result = await run.executor.apply(workload, context);
-  await run.executor.verify(workload, context);
-  return result;
 }
 
 /** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
@@ -176,10 +143,4 @@ function templateRun(job: Job, plan: Plan, step: Step): TemplateRun {
   const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
   const { from, to } = plan.hops?.[step.hop ?? 0] ?? job;
   return { step: id, template, jobName, from, to };
-}
-
-function deviationError(deviations: readonly Deviation[]): Error {
-  const rest = deviations.length - maxDeviations;
-  const texts = deviations.slice(0, maxDeviations).map(({ problem }) => problem);
-  return new Error([...texts, ...(rest > 0 ? [`There are ${rest} more.`] : [])].join(' '));
 }

@@ -6,16 +6,16 @@ import type { StepId } from '../../planning/step-ids.ts';
 import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
 import {
   type ApplyResult,
-  type CheckResult,
   type Executor,
   RefusedError,
+  type RepairedWorkload,
   type StepContext,
   type TemplateResult,
   type TemplateRun,
 } from '../executor.ts';
 import { mayBeAcceptedLater } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
-import { checkWorkloads } from './final-check.ts';
+import { checkWorkloads, deviationError } from './final-check.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
@@ -101,21 +101,35 @@ class KubernetesExecutor implements Executor {
 
   async rollback(workload: Workload, context: StepContext): Promise<ApplyResult> {
     try {
-      return { isPatched: await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context)) };
+      return { isPatched: await this.#mover.moveToEnd(this.#moveOf(workload, 'formerImage', context)) };
     } catch (error) {
       throw mayBeAcceptedLater(error) ? new RefusedError(error.message, { cause: error }) : error;
     }
   }
 
-  async check(workloads: readonly Workload[], which: Direction, context: StepContext): Promise<CheckResult> {
+  async check(
+    workloads: readonly Workload[],
+    which: Direction,
+    context: StepContext,
+    repaired?: RepairedWorkload[],
+  ): Promise<void> {
     const cluster = this.#clusterFor(context);
     const waitedFor = new Set<Workload>();
-    for (;;) {
+    for (let looks = 1; ; looks += 1) {
       await this.#lock.renew(cluster, context);
-      const { unhealthy, ...result } = await checkWorkloads(cluster, workloads, which, context);
+      const found = await checkWorkloads(cluster, workloads, which, context);
+      if (looks === 1 && repaired) {
+        repaired.push(...found.patched.map((workload) => ({ workload, isPatched: true })));
+        for (const { workload } of found.deviations) {
+          const isPatched = await this.#mover.moveToEnd(this.#moveOf(workload, which, context));
+          repaired.push({ workload, isPatched });
+        }
+        if (found.deviations.length > 0) continue;
+      }
+      if (found.deviations.length > 0) throw deviationError(found.deviations);
       // Each is waited for once: in a cluster that always changes, some workload is always unhealthy.
-      const next = unhealthy.filter((workload) => !waitedFor.has(workload));
-      if (result.deviations.length > 0 || next.length === 0) return result;
+      const next = found.unhealthy.filter((workload) => !waitedFor.has(workload));
+      if (next.length === 0) return;
       for (const workload of next) {
         await this.#mover.waitForHealth(this.#moveOf(workload, which, context));
         waitedFor.add(workload);

@@ -1,18 +1,33 @@
 // The final check: which workloads have other images than those that the job has set, and which are not healthy.
 import type { Workload } from '../../planning/workloads.ts';
-import type { CheckResult, Deviation, StepContext } from '../executor.ts';
+import type { StepContext } from '../executor.ts';
 import { type Cluster, maxListed } from './cluster.ts';
 import { isPatchedBy } from './patch.ts';
 import { isRolledOut } from './rollout.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
-/** Those in `unhealthy` have pods that are missing, or a change that their controllers have not observed. */
+const maxDeviations = 20;
+
+type Deviation = {
+  readonly problem: string;
+  /** The images that the workload has now take the place of those that it should not have. */
+  readonly workload: Workload;
+};
+
+type CheckedWorkloads = {
+  readonly deviations: readonly Deviation[];
+  /** This step has given them their images, in this process or in one that it has replaced. */
+  readonly patched: readonly Workload[];
+  /** Pods are missing, or the controller has not observed a change. */
+  readonly unhealthy: readonly Workload[];
+};
+
 export async function checkWorkloads(
   cluster: Cluster,
   workloads: readonly Workload[],
   which: Direction,
   context: StepContext,
-): Promise<CheckResult & { readonly unhealthy: readonly Workload[] }> {
+): Promise<CheckedWorkloads> {
   const { workloads: listed, isComplete } = await cluster.listWorkloads();
   if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
   const byPath = new Map(listed.map((found) => [pathOf(found), found]));
@@ -21,13 +36,21 @@ export async function checkWorkloads(
       const found = byPath.get(name);
       return found && isSelected(found);
     });
+  const deviations = workloads.flatMap(
+    (workload) => findDeviation(workload, byPath.get(workload.name), which) ?? [],
+  );
+  const deviating = new Set(deviations.map(({ workload }) => workload.name));
   return {
-    deviations: workloads.flatMap(
-      (workload) => findDeviation(workload, byPath.get(workload.name), which) ?? [],
-    ),
-    repaired: select((found) => isPatchedBy(found, which, context)).map(({ name }) => name),
+    deviations,
+    patched: select((found) => isPatchedBy(found, which, context) && !deviating.has(pathOf(found))),
     unhealthy: select((found) => !isRolledOut(found)),
   };
+}
+
+export function deviationError(deviations: readonly Deviation[]): Error {
+  const rest = deviations.length - maxDeviations;
+  const texts = deviations.slice(0, maxDeviations).map(({ problem }) => problem);
+  return new Error([...texts, ...(rest > 0 ? [`There are ${rest} more.`] : [])].join(' '));
 }
 
 function findDeviation(

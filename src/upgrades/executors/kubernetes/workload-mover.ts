@@ -66,8 +66,12 @@ export class WorkloadMover {
   }
 
   /** Returns whether this step has changed the images, now or before it was repeated. */
-  rollback(move: WorkloadMove): Promise<boolean> {
-    return this.#withFailureEvent(move, () => this.#patchAndComplete(move));
+  moveToEnd(move: WorkloadMove): Promise<boolean> {
+    return this.#withFailureEvent(move, async () => {
+      const isPatched = await this.#patchImages(move);
+      await this.#completeRollout(move);
+      return isPatched;
+    });
   }
 
   /**
@@ -76,12 +80,6 @@ export class WorkloadMover {
    */
   async waitForHealth(move: WorkloadMove): Promise<void> {
     await this.#withFailureEvent(move, () => this.#waitForRollout(move));
-  }
-
-  async #patchAndComplete(move: WorkloadMove): Promise<boolean> {
-    const isPatched = await this.#patchImages(move);
-    await this.#completeRollout(move);
-    return isPatched;
   }
 
   /** Starts over after 409: the workload has changed since it was read, even if only in its status. */

@@ -146,7 +146,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
     stepStartedAt: 10 * number,
     kinds: {},
     expectedMs: {},
-    revertsLeft: 0,
   },
   timeline: { phases: [], components: [] },
   failedAt: null,

@@ -27,7 +27,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
   it('finds archived jobs', async () => {
     const store = await open();
     const reason = 'no image';
-    const reverting = { before: 1, again: [], refused: [], then: 'failed' as const, since: 1, reason };
+    const reverting = { left: [1], refused: [], then: 'failed' as const, since: 1, reason };
     const failed = job(2, { state: 'failed', reason, reverting });
     await archive(store, job(1), failed);
     for (const { jobs } of [store, await openElsewhere(store)]) {

@@ -127,7 +127,7 @@ it.each<[string, (before: Job | null, after: Job | null) => boolean]>([
   ['a failed step', (before, after) => !before?.reverting && !!after?.reverting],
   [
     'a reverted workload',
-    (before, after) => (after?.reverting?.before ?? Infinity) < (before?.reverting?.before ?? 0),
+    (before, after) => (after?.reverting?.left.length ?? Infinity) < (before?.reverting?.left.length ?? 0),
   ],
 ])('%s is recorded once, even if the answer of the store is lost', async (_what, isLost) => {
   const failures = new Map([[lastOfPatch, 3]]);

@@ -27,7 +27,7 @@ function replay(recorded: readonly RecordedStep[], earlier?: Progress) {
   for (const [index, { ms }] of recorded.entries()) {
     for (let look = 0; look < looksPerStep; look += 1) {
       const now = at + (look / looksPerStep) * ms;
-      const estimate = remainingMs(progress, false, now);
+      const estimate = remainingMs(progress, undefined, now);
       looks.push({ share: now / totalMs, percent: progress.percent, estimate, actual: totalMs - now });
     }
     at += ms;

@@ -12,37 +12,36 @@ import { formatImages } from '../planning/workloads.ts';
 import { startOfHop } from './job-hops.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import type { Job, Reverting } from './job-table.ts';
-import { beginReverting, revertProgress } from './progress.ts';
+import { restartStep, revertProgress } from './progress.ts';
 
-export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
+export function beginCancel(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
-  const reverting = startReverting({ before: job.next, then: 'cancelled', since: at, reason });
-  const progress = beginReverting(job.progress, false, at);
+  const reverting = startReverting(job, plan, job.next, { then: 'cancelled', since: at, reason });
+  const progress = restartStep(job.progress, at);
   const cancelled = { ...job, reason, announced: true, isBegun: false, reverting, progress };
   return record(transaction, cancelled, lines, at);
 }
 
-export function startReverting(start: Pick<Reverting, 'before' | 'then' | 'since' | 'reason'>): Reverting {
-  return { ...start, again: [], refused: [] };
+/** The job reverts the workloads that its steps before this index have changed. Those of finished hops stay. */
+export function startReverting(
+  job: Job,
+  plan: Plan,
+  before: number,
+  start: Pick<Reverting, 'then' | 'since' | 'reason'>,
+): Reverting {
+  const first = startOfHop(job, plan);
+  const left = plan.steps
+    .flatMap(({ action }, index) => (action === 'apply' && index >= first && index < before ? index : []))
+    .reverse();
+  return { ...start, left, refused: [] };
 }
 
-export function nextToRevert(job: Job, plan: Plan): AppliedStep | undefined {
-  return stepsToRevert(job, plan)[0];
+export function nextToRevert({ reverting }: Job, plan: Plan): AppliedStep | undefined {
+  return findSteps(reverting?.left ?? [], plan)[0];
 }
 
 export type AppliedStep = { readonly index: number; readonly step: Step };
-
-/** The newest first. Those of finished hops stay. */
-function stepsToRevert(job: Job, plan: Plan): AppliedStep[] {
-  const { before = 0, again = [] } = job.reverting ?? {};
-  const earlier = plan.steps
-    .map((step, index) => ({ index, step }))
-    .slice(startOfHop(job, plan), before)
-    .filter(({ step }) => step.action === 'apply')
-    .reverse();
-  return [...findSteps(again, plan), ...earlier];
-}
 
 function findSteps(indexes: readonly number[], { steps }: Plan): AppliedStep[] {
   return indexes.flatMap((index) => {
@@ -84,18 +83,12 @@ export function revertStep(
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
   const next = Math.min(job.next, index - 1);
   const progress = revertProgress(job.progress, plan, { index: next, isPutBack }, at);
-  const reverting = job.reverting && recordTry(job.reverting, index, outcome === 'refused');
-  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
-}
-
-function recordTry(reverting: Reverting, index: number, isRefused: boolean): Reverting {
-  const { before, again, refused } = reverting;
-  return {
-    ...reverting,
-    before: Math.min(before, index),
-    again: again.filter((other) => other !== index),
-    refused: isRefused ? [...refused, index] : refused,
+  const reverting = job.reverting && {
+    ...job.reverting,
+    left: job.reverting.left.filter((other) => other !== index),
+    refused: outcome === 'refused' ? [...job.reverting.refused, index] : job.reverting.refused,
   };
+  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
 }
 
 const refusedText = 'some of them could not be put back; the messages before this one say why.';
@@ -111,18 +104,17 @@ const maxNamed = 100;
 
 export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
   const name = 'Put back the workloads';
-  const { refused = [] } = job.reverting ?? {};
-  const steps = [...findSteps(refused, plan), ...stepsToRevert(job, plan)];
-  const left = new Set(steps.map(({ step }) => step.subject));
-  const cause = `${why} Not put back: ${formatList([...left], maxNamed)}. Resume the job to put them back.`;
+  const { refused = [], left = [] } = job.reverting ?? {};
+  const names = new Set(findSteps([...refused, ...left], plan).map(({ step }) => step.subject));
+  const cause = `${why} Not put back: ${formatList([...names], maxNamed)}. Resume the job to put them back.`;
   const lines: Line[] = [[2901, { name, cause }], [2166]];
   const stopped = { ...job, reason: `${name}: ${cause}` };
   return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
 }
 
 export function restartReverting(
-  { stoppedBy: _stoppedBy, again, refused, ...reverting }: Reverting,
+  { stoppedBy: _stoppedBy, left, refused, ...reverting }: Reverting,
   at: number,
 ): Reverting {
-  return { ...reverting, again: [...again, ...refused].sort((a, b) => b - a), refused: [], since: at };
+  return { ...reverting, left: [...left, ...refused].sort((a, b) => b - a), refused: [], since: at };
 }

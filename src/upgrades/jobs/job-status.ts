@@ -23,7 +23,7 @@ export function jobStatus(job: Job, { messages, count }: JobMessages, at: number
 export function jobProgress(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, progress, startedAt, runStartedAt, endedAt } = job;
   const elapsedMs = startedAt === null ? 0 : Math.max(0, (endedAt ?? at) - runStartedAt);
-  const estimate = remainingMs(progress, job.reverting !== null, at);
+  const estimate = remainingMs(progress, job.reverting?.left.length, at);
   return {
     done,
     total,

@@ -89,11 +89,9 @@ type JobHop = {
 };
 
 export type Reverting = {
-  /** Steps before this index are not reverted yet. */
-  readonly before: number;
-  /** Steps after it that an earlier run was refused, newest first. This run reverts them before the others. */
-  readonly again: readonly number[];
-  /** Steps that this run was refused, newest first. */
+  /** The indexes of the steps that this run still has to revert, newest first. */
+  readonly left: readonly number[];
+  /** Those that this run was refused, newest first. */
   readonly refused: readonly number[];
   /** The state in which the job ends when all workloads are reverted. */
   readonly then: 'failed' | 'cancelled';

@@ -55,7 +55,7 @@ import {
 } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
-import { beginReverting, restartStep, startProgress } from './progress.ts';
+import { restartStep, startProgress } from './progress.ts';
 import { startTimeline } from './timeline.ts';
 
 /**
@@ -158,7 +158,13 @@ export function completeJob(transaction: Transaction, job: Job, { after }: Store
   return endJob(transaction, job, 'success', [[2166], [2011], [closing]], at);
 }
 
-export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
+export function failJob(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan,
+  { step, cause }: { readonly step: Step; readonly cause: string },
+  at: number,
+): Job {
   const cancelled: Line[] = job.cancelledBy === null ? [] : [[2903, { cause: job.cancelledBy }]];
   const state = job.cancelledBy === null ? 'failed' : 'cancelled';
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
@@ -167,8 +173,8 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const reason = `${step.name}: ${cause}`;
   const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason, failedAt: job.next };
   if (job.kind === 'patch') {
-    const reverting = startReverting({ before, then: state, since: at, reason });
-    const progress = beginReverting(failed.progress, step.action === 'apply', at);
+    const reverting = startReverting(job, plan, before, { then: state, since: at, reason });
+    const progress = restartStep(failed.progress, at);
     return record(transaction, { ...failed, announced: true, reverting, progress }, lines, at);
   }
   return endJob(transaction, failed, state, [...lines, [2166]], at);
@@ -238,7 +244,7 @@ export function resumeJob(
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),
-    progress: restartStep(job.progress, at, job.reverting?.refused.length),
+    progress: restartStep(job.progress, at),
   };
   const aim = job.reverting ? ' to put its workloads back' : '';
   return record(transaction, resumed, [[2902, { cause: `by ${by}${aim}` }], [2165]], at);

@@ -17,8 +17,6 @@ export type Progress = {
   readonly kinds: Readonly<Record<string, KindProgress>>;
   /** Mean durations of earlier jobs. */
   readonly expectedMs: Readonly<Record<string, number>>;
-  /** How many workloads the job still has to put back while it reverts. */
-  readonly revertsLeft: number;
 };
 
 type KindProgress = {
@@ -52,7 +50,6 @@ export function startProgress({ steps }: Plan, earlier: Progress | undefined, at
     stepStartedAt: at,
     kinds,
     expectedMs,
-    revertsLeft: 0,
   };
 }
 
@@ -68,11 +65,6 @@ export function advanceProgress(progress: Progress, { steps }: Plan, index: numb
   return { ...moved, percent: Math.max(progress.percent, percentOf(moved)) };
 }
 
-export function beginReverting(progress: Progress, alsoCurrent: boolean, at: number): Progress {
-  const { total, left } = progress.kinds.update ?? noKind;
-  return { ...progress, revertsLeft: total - left + (alsoCurrent ? 1 : 0), stepStartedAt: at };
-}
-
 /** A workload was put back, so the steps from `index` on are no longer done; or it could not be put back. */
 export function revertProgress(
   progress: Progress,
@@ -84,20 +76,26 @@ export function revertProgress(
   const measured = measure(progress, revertKind, at);
   const done = isPutBack ? Math.min(progress.done, index) : progress.done;
   const kinds = countLeft(measured, steps, done);
-  const revertsLeft = Math.max(0, progress.revertsLeft - 1);
-  const moved = { ...rest, done, kinds, revertsLeft, stepStartedAt: at, ...currentOf(steps[index]) };
+  const moved = { ...rest, done, kinds, stepStartedAt: at, ...currentOf(steps[index]) };
   return { ...moved, percent: isPutBack ? Math.min(progress.percent, percentOf(moved)) : progress.percent };
 }
 
-/** `refused` is the number of workloads that the run before could not revert. A resumed job tries them again. */
-export function restartStep(progress: Progress, at: number, refused = 0): Progress {
-  return { ...progress, stepStartedAt: at, revertsLeft: progress.revertsLeft + refused };
+export function restartStep(progress: Progress, at: number): Progress {
+  return { ...progress, stepStartedAt: at };
 }
 
-/** Undefined if no step of this job or an earlier one was measured yet. */
-export function remainingMs(progress: Progress, isReverting: boolean, at: number): number | undefined {
+/**
+ * Undefined if no step of this job or an earlier one was measured yet. `revertsLeft` is how many workloads the job
+ * still has to put back, if it reverts.
+ */
+export function remainingMs(
+  progress: Progress,
+  revertsLeft: number | undefined,
+  at: number,
+): number | undefined {
+  const isReverting = revertsLeft !== undefined;
   const kinds = isReverting
-    ? [{ kind: revertKind, left: progress.revertsLeft }]
+    ? [{ kind: revertKind, left: revertsLeft }]
     : Object.entries(progress.kinds).map(([kind, { left }]) => ({ kind, left }));
   const current = isReverting ? revertKind : progress.current;
   const weights = kinds

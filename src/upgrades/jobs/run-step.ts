@@ -47,7 +47,7 @@ export async function runStep(
   }
   await updateJob(run, job, (transaction, current, at) => {
     const recorded = recordRepairs(transaction, current, repaired, at);
-    if (failure !== undefined) return failJob(transaction, recorded, step, failure, at);
+    if (failure !== undefined) return failJob(transaction, recorded, plan, { step, cause: failure }, at);
     return advanceJob(transaction, recorded, plan, step, outcome, at);
   });
 }
@@ -108,8 +108,8 @@ export async function cancelStep(
   if (signal.aborted) return;
   await updateJob(run, job, (transaction, current, at) =>
     step && failure !== undefined
-      ? failJob(transaction, current, step, failure, at)
-      : beginCancel(transaction, current, at),
+      ? failJob(transaction, current, plan, { step, cause: failure }, at)
+      : beginCancel(transaction, current, plan, at),
   );
 }
 

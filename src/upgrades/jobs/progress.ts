@@ -1,9 +1,8 @@
 // How far a job is: its steps, weighted by how long a step of their kind takes, and the time that is left.
 //
-// The kind of a step is its id, or `skipped`. Its weight is the mean duration of such steps in this job. As long as
-// there is none, it is the one of the newest earlier job that has such a step, and otherwise the median of similar
-// kinds, or the mean of all steps, of this job. The weights change while the job runs, so `percent` is stored: it
-// goes down only when a workload is put back.
+// The kind of a step is its id, or `skipped`. Its weight is the mean duration of such steps in this job and in the
+// earlier ones. As long as there is none, it is the mean of similar kinds, or of all steps. The weights change while
+// the job runs, so `percent` is stored: it goes down only when a workload is put back.
 import type { Plan, Step } from '../planning/plan.ts';
 import { isTemplateStepId } from '../planning/step-ids.ts';
 
@@ -11,58 +10,57 @@ export type Progress = {
   readonly done: number;
   readonly total: number;
   readonly percent: number;
-  /** The kind of the next step, or undefined if all steps are done. */
-  readonly current?: string;
+  /** The kind of the next step, or null if all steps are done. */
+  readonly current: string | null;
   readonly stepStartedAt: number;
   readonly kinds: Readonly<Record<string, KindProgress>>;
-  /** Mean durations of earlier jobs. */
-  readonly expectedMs: Readonly<Record<string, number>>;
 };
 
 type KindProgress = {
   readonly total: number;
   readonly left: number;
-  /**
-   * How often such a step was performed in this job. A step that is repeated after its workload was put back counts
-   * again.
-   */
+  /** How often such a step was measured. One that is repeated after its workload was put back counts again. */
   readonly count: number;
   readonly ms: number;
-  readonly lastMs: number;
 };
 
-const noKind: KindProgress = { total: 0, left: 0, count: 0, ms: 0, lastMs: 0 };
+/** Earlier jobs count as this many steps of a kind: a single slow step of this job says little about the others. */
+const maxKnown = 10;
+
+const noKind: KindProgress = { total: 0, left: 0, count: 0, ms: 0 };
 
 /** Reverting has no steps of its own in the plan of a patch. */
 const revertKind = 'revert';
 
 const kindOf = ({ id, isSkipped }: Step): string => (isSkipped ? 'skipped' : id);
+const currentKind = (step: Step | undefined): string | null => (step ? kindOf(step) : null);
 
 export function startProgress({ steps }: Plan, earlier: Progress | undefined, at: number): Progress {
-  const counts = countKinds(steps);
-  const kinds = Object.fromEntries([...counts].map(([kind, n]) => [kind, { ...noKind, total: n, left: n }]));
-  const expectedMs = earlier ? { ...earlier.expectedMs, ...meansOf(earlier) } : {};
+  const kinds: Record<string, KindProgress> = {};
+  for (const [kind, { count, ms }] of Object.entries(earlier?.kinds ?? {})) {
+    const known = Math.min(count, maxKnown);
+    if (known > 0) kinds[kind] = { ...noKind, count: known, ms: (known * ms) / count };
+  }
+  for (const [kind, count] of countKinds(steps))
+    kinds[kind] = { ...(kinds[kind] ?? noKind), total: count, left: count };
   return {
     done: 0,
     total: steps.length,
     percent: 0,
-    ...currentOf(steps[0]),
+    current: currentKind(steps[0]),
     stepStartedAt: at,
     kinds,
-    expectedMs,
   };
 }
 
 /** The step at `index` is done. */
 export function advanceProgress(progress: Progress, { steps }: Plan, index: number, at: number): Progress {
   const step = steps[index];
-  const { current: _current, ...rest } = progress;
-  const measured = step ? measure(progress, kindOf(step), at) : progress.kinds;
+  if (!step) return progress;
   const done = Math.max(progress.done, index + 1);
-  const isFirstTime = step !== undefined && done > progress.done;
-  const kinds = isFirstTime ? leaveOne(measured, kindOf(step)) : measured;
-  const moved = { ...rest, done, kinds, stepStartedAt: at, ...currentOf(steps[index + 1]) };
-  return { ...moved, percent: Math.max(progress.percent, percentOf(moved)) };
+  const kinds = measure(progress, kindOf(step), at, done - progress.done);
+  const moved = { ...progress, done, kinds, stepStartedAt: at, current: currentKind(steps[index + 1]) };
+  return { ...moved, percent: Math.max(progress.percent, percentOf(kinds)) };
 }
 
 /** A workload was put back, so the steps from `index` on are no longer done; or it could not be put back. */
@@ -72,12 +70,16 @@ export function revertProgress(
   { index, isPutBack }: { index: number; isPutBack: boolean },
   at: number,
 ): Progress {
-  const { current: _current, ...rest } = progress;
-  const measured = measure(progress, revertKind, at);
   const done = isPutBack ? Math.min(progress.done, index) : progress.done;
-  const kinds = countLeft(measured, steps, done);
-  const moved = { ...rest, done, kinds, stepStartedAt: at, ...currentOf(steps[index]) };
-  return { ...moved, percent: isPutBack ? Math.min(progress.percent, percentOf(moved)) : progress.percent };
+  const left = countKinds(steps.slice(done));
+  const kinds = Object.fromEntries(
+    Object.entries(measure(progress, revertKind, at)).map(([kind, known]) => [
+      kind,
+      { ...known, left: left.get(kind) ?? 0 },
+    ]),
+  );
+  const percent = isPutBack ? Math.min(progress.percent, percentOf(kinds)) : progress.percent;
+  return { ...progress, done, kinds, percent, stepStartedAt: at, current: currentKind(steps[index]) };
 }
 
 export function restartStep(progress: Progress, at: number): Progress {
@@ -89,49 +91,40 @@ export function restartStep(progress: Progress, at: number): Progress {
  * still has to put back, if it reverts.
  */
 export function remainingMs(
-  progress: Progress,
+  { kinds, current, stepStartedAt }: Progress,
   revertsLeft: number | undefined,
   at: number,
 ): number | undefined {
-  const isReverting = revertsLeft !== undefined;
-  const kinds = isReverting
-    ? [{ kind: revertKind, left: revertsLeft }]
-    : Object.entries(progress.kinds).map(([kind, { left }]) => ({ kind, left }));
-  const current = isReverting ? revertKind : progress.current;
-  const weights = kinds
-    .filter(({ left }) => left > 0)
-    .map(({ kind, left }) => ({ kind, left, weight: weightOf(progress, kind) }));
+  const left =
+    revertsLeft === undefined
+      ? Object.entries(kinds).map(([kind, one]) => ({ kind, count: one.left }))
+      : [{ kind: revertKind, count: revertsLeft }];
+  const now = revertsLeft === undefined ? current : revertKind;
   let sum = 0;
-  for (const { kind, left, weight } of weights) {
+  for (const { kind, count } of left.filter((one) => one.count > 0)) {
+    const weight = weightOf(kinds, kind);
     if (weight === undefined) return undefined;
-    const passed = kind === current ? Math.min(weight, Math.max(0, at - progress.stepStartedAt)) : 0;
-    sum += left * weight - passed;
+    const passed = kind === now ? Math.min(weight, Math.max(0, at - stepStartedAt)) : 0;
+    sum += count * weight - passed;
   }
   return Math.round(sum);
 }
 
 /** Less than 100 before the job has succeeded. */
-function percentOf(progress: Pick<Progress, 'kinds' | 'expectedMs'>): number {
+function percentOf(kinds: Progress['kinds']): number {
   let [done, all] = [0, 0];
-  for (const [kind, { total, left }] of Object.entries(progress.kinds)) {
-    const weight = Math.max(1, weightOf(progress, kind) ?? 1);
+  for (const [kind, { total, left }] of Object.entries(kinds)) {
+    const weight = Math.max(1, weightOf(kinds, kind) ?? 1);
     done += (total - left) * weight;
     all += total * weight;
   }
   return all === 0 ? 0 : Math.min(99, Math.floor((100 * done) / all));
 }
 
-function weightOf(
-  { kinds, expectedMs }: Pick<Progress, 'kinds' | 'expectedMs'>,
-  kind: string,
-): number | undefined {
-  const all = Object.entries(kinds);
-  const similar = all.filter(([other]) => groupOf(other) === groupOf(kind));
+function weightOf(kinds: Progress['kinds'], kind: string): number | undefined {
+  const similar = Object.entries(kinds).filter(([other]) => groupOf(other) === groupOf(kind));
   return (
-    meanOf([kinds[kind] ?? noKind]) ??
-    expectedMs[kind] ??
-    medianOf(similar.flatMap(([, one]) => meanOf([one]) ?? [])) ??
-    meanOf(all.map(([, one]) => one))
+    meanOf([kinds[kind] ?? noKind]) ?? meanOf(similar.map(([, one]) => one)) ?? meanOf(Object.values(kinds))
   );
 }
 
@@ -146,51 +139,20 @@ function meanOf(kinds: readonly KindProgress[]): number | undefined {
   return count === 0 ? undefined : kinds.reduce((sum, { ms }) => sum + ms, 0) / count;
 }
 
-/** One step that takes very long, such as the upgrade of a database engine, says little about others. */
-function medianOf(means: readonly number[]): number | undefined {
-  return means.toSorted((a, b) => a - b)[Math.floor(means.length / 2)];
-}
-
-function meansOf({ kinds }: Progress): Record<string, number> {
-  const means: Record<string, number> = {};
-  for (const [kind, measured] of Object.entries(kinds)) {
-    const mean = meanOf([measured]);
-    if (mean !== undefined) means[kind] = Math.round(mean);
-  }
-  return means;
-}
-
-/**
- * A step counts at most twice the mean of those before it, unless the one before it took as long: a single slow
- * rollout says little about the others.
- */
-function measure({ kinds, stepStartedAt }: Progress, kind: string, at: number): Progress['kinds'] {
+/** `leaves` is how many steps of the kind are no longer left. */
+function measure(
+  { kinds, stepStartedAt }: Progress,
+  kind: string,
+  at: number,
+  leaves = 0,
+): Progress['kinds'] {
   const { [kind]: known = noKind } = kinds;
-  const { count, ms, lastMs } = known;
-  const tookMs = Math.max(0, at - stepStartedAt);
-  const most = count === 0 ? Infinity : Math.max((2 * ms) / count, lastMs);
-  const measured = { ...known, count: count + 1, ms: ms + Math.min(tookMs, most), lastMs: tookMs };
-  return { ...kinds, [kind]: measured };
-}
-
-function leaveOne(kinds: Progress['kinds'], kind: string): Progress['kinds'] {
-  const { [kind]: known = noKind } = kinds;
-  return { ...kinds, [kind]: { ...known, left: Math.max(0, known.left - 1) } };
-}
-
-function countLeft(kinds: Progress['kinds'], steps: readonly Step[], done: number): Progress['kinds'] {
-  const left = countKinds(steps.slice(done));
-  return Object.fromEntries(
-    Object.entries(kinds).map(([kind, known]) => [kind, { ...known, left: left.get(kind) ?? 0 }]),
-  );
+  const measured = { count: known.count + 1, ms: known.ms + Math.max(0, at - stepStartedAt) };
+  return { ...kinds, [kind]: { ...known, ...measured, left: Math.max(0, known.left - leaves) } };
 }
 
 function countKinds(steps: readonly Step[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const step of steps) counts.set(kindOf(step), (counts.get(kindOf(step)) ?? 0) + 1);
   return counts;
-}
-
-function currentOf(step: Step | undefined): { current?: string } {
-  return step ? { current: kindOf(step) } : {};
 }

@@ -8,7 +8,6 @@ import {
   mergeWithinMs,
 } from '../store/audit-entry.ts';
 import { freeze } from '../store/changes.ts';
-import { done, runNow } from '../store/memory/run.ts';
 import { type AuditStore, type AuditWrites, readBatch } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
@@ -29,35 +28,29 @@ export class MemoryAudit {
   }
 
   readonly port: AuditStore = {
-    page: (filter, start, num) =>
-      runNow(() => {
-        const found = this.#find(filter);
-        return { entries: found.slice(start, start + num).map(toEntry), total: found.length };
-      }),
+    page: async (filter, start, num) => {
+      const found = this.#find(filter);
+      return { entries: found.slice(start, start + num).map(toEntry), total: found.length };
+    },
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      let batch = await runNow(() => this.#find(filter).slice(start, start + readBatch));
+      let batch = this.#find(filter).slice(start, start + readBatch);
       for (let last = batch.at(-1); last; last = batch.at(-1)) {
         yield batch.map(toEntry);
-        batch = await runNow(() => this.#find(filter, last).slice(0, readBatch));
+        batch = this.#find(filter, last).slice(0, readBatch);
       }
     }.bind(this),
-    add: (entry) =>
-      runNow(() => {
-        if (!this.#has(entry.id)) this.add(entry);
-      }),
-    count: (refusal) => runNow(() => this.#count(refusal)),
-    removeBefore: (at) =>
-      runNow(() => {
-        for (const trail of [this.#successes, this.#others]) trail.removeBefore(at);
-        this.#forgetRefusals(at);
-      }),
+    add: async (entry) => {
+      if (!this.#has(entry.id)) this.add(entry);
+    },
+    count: async (refusal) => this.#count(refusal),
+    removeBefore: async (at) => {
+      for (const trail of [this.#successes, this.#others]) trail.removeBefore(at);
+      this.#forgetRefusals(at);
+    },
   };
 
   readonly writes: AuditWrites = {
-    record: (entry) => {
-      this.add(entry);
-      return done;
-    },
+    record: async (entry) => void this.add(entry),
   };
 
   dump(): readonly AuditEntry[] {

@@ -1,9 +1,7 @@
 // Uploaded files in memory.
 import type { MemoryAudit } from '../audit/audit-store-memory.ts';
-import type { AuditEntry } from '../store/audit-entry.ts';
 import { freeze } from '../store/changes.ts';
-import { done, runNow } from '../store/memory/run.ts';
-import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
+import type { UploadStore, UploadWrites } from './upload-store.ts';
 import type { Upload } from './upload.ts';
 
 export type UploadDump = { readonly upload: Upload; readonly base64: string };
@@ -18,22 +16,25 @@ export class MemoryUploads {
   }
 
   readonly port: UploadStore = {
-    list: () =>
-      runNow(() =>
-        [...this.#files.values()]
-          .map(({ upload }) => upload)
-          .sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1)),
-      ),
-    find: (id) => runNow(() => this.find(id)),
-    content: (id) => runNow(() => this.#files.get(id)?.bytes),
-    add: (added, limits, entry) => runNow(() => this.#add(added, limits, entry)),
+    list: async () =>
+      [...this.#files.values()]
+        .map(({ upload }) => upload)
+        .sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1)),
+    find: async (id) => this.find(id),
+    content: async (id) => this.#files.get(id)?.bytes,
+    add: async ({ upload, bytes }, limits, entry) => {
+      if (this.#bytes + upload.size > limits.bytes) return 'bytes';
+      if (this.#files.size + 1 > limits.count) return 'count';
+      this.#put(upload, bytes);
+      this.#audit.add(entry);
+      return 'stored';
+    },
   };
 
   readonly writes: UploadWrites = {
-    delete: (id) => {
+    delete: async (id) => {
       this.#bytes -= this.find(id)?.size ?? 0;
       this.#files.delete(id);
-      return done;
     },
   };
 
@@ -55,13 +56,5 @@ export class MemoryUploads {
   #put(upload: Upload, bytes: Uint8Array): void {
     this.#files.set(upload.itemID, { upload: freeze(upload), bytes });
     this.#bytes += upload.size;
-  }
-
-  #add({ upload, bytes }: NewUpload, limits: UploadLimits, entry: AuditEntry): 'stored' | keyof UploadLimits {
-    if (this.#bytes + upload.size > limits.bytes) return 'bytes';
-    if (this.#files.size + 1 > limits.count) return 'count';
-    this.#put(upload, bytes);
-    this.#audit.add(entry);
-    return 'stored';
   }
 }

@@ -1,11 +1,11 @@
 // The default store: keeps everything in the memory of this process and loses it when the process ends.
 //
-// Every method does its work when it is called, and nothing runs between the start and the end of that work. So an
-// update is atomic: after its rule has ended and no claim is lost, its writes cannot fail.
+// Every method does its work when it is called, and nothing runs between the start and the end of that work: an `async`
+// function without `await` runs at once. So an update is atomic: after its rule has ended and no claim is lost, its
+// writes cannot fail.
 import { MemoryAudit } from '../../audit/audit-store-memory.ts';
 import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
-import { done } from '../../store/memory/run.ts';
 import type { AnyCell, Reader, Table } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
@@ -122,10 +122,10 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
         deliveries.notify();
       }),
     isAlive: (process) => process === self,
-    refresh: () => done,
+    refresh: () => Promise.resolve(),
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],
-    close: () => done,
+    close: () => Promise.resolve(),
   };
 }

@@ -1,6 +1,5 @@
 // Archived jobs, plans and messages in memory.
 import { freeze } from '../../store/changes.ts';
-import { done, runNow } from '../../store/memory/run.ts';
 import type { JobStore, JobWrites } from './job-store.ts';
 import { type Job, type StoredPlan, hasInstalled } from './job-table.ts';
 import type { Message } from './messages.ts';
@@ -23,37 +22,27 @@ export class MemoryJobs {
   }
 
   readonly port: JobStore = {
-    find: (id) => runNow(() => this.#jobs.get(id)),
-    page: (below, start, num) =>
-      runNow(() => {
-        const jobs = this.#newestFirst().filter(({ number }) => number < below);
-        return { jobs: jobs.slice(start, start + num), total: jobs.length };
-      }),
-    findInstalling: (versionId) =>
-      runNow(() => this.#newestFirst().find((job) => hasInstalled(job, versionId))),
-    plan: (jobId) => runNow(() => this.#plans.get(jobId)),
-    messages: (jobId, after = 0) => runNow(() => this.#messages.get(jobId)?.slice(after) ?? []),
+    find: async (id) => this.#jobs.get(id),
+    page: async (below, start, num) => {
+      const jobs = this.#newestFirst().filter(({ number }) => number < below);
+      return { jobs: jobs.slice(start, start + num), total: jobs.length };
+    },
+    findInstalling: async (versionId) => this.#newestFirst().find((job) => hasInstalled(job, versionId)),
+    plan: async (jobId) => this.#plans.get(jobId),
+    messages: async (jobId, after = 0) => this.#messages.get(jobId)?.slice(after) ?? [],
   };
 
   readonly writes: JobWrites = {
-    savePlan: (plan) => {
-      this.#plans.set(plan.jobId, plan);
-      return done;
-    },
-    deletePlan: (jobId) => {
-      this.#plans.delete(jobId);
-      return done;
-    },
-    appendMessages: (jobId, from, messages) => {
+    savePlan: async (plan) => void this.#plans.set(plan.jobId, plan),
+    deletePlan: async (jobId) => void this.#plans.delete(jobId),
+    appendMessages: async (jobId, from, messages) => {
       const list = this.#messages.get(jobId) ?? [];
       this.#messages.set(jobId, list);
       list.splice(from, 0, ...messages);
-      return done;
     },
-    archive: (job) => {
+    archive: async (job) => {
       this.#jobs.set(job.id, job);
       for (const { id } of this.#newestFirst().slice(this.#keep)) this.#messages.delete(id);
-      return done;
     },
   };
 

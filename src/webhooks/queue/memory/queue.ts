@@ -1,23 +1,34 @@
-// The delivery queue in memory.
+// The delivery queue in memory: by webhook, pending deliveries in the order in which they are claimed, and finished ones
+// until they are removed (`finished.ts`).
+//
+// Every webhook has one list of pending deliveries that are not claimed for each priority. `claim` goes round the
+// webhooks: a webhook whose delivery was claimed moves to the end of the turns.
 import { freeze } from '../../../store/changes.ts';
-import { done, runNow } from '../../../store/memory/run.ts';
 import type { Reader } from '../../../store/state.ts';
+import { bytesOfPayload } from '../../event.ts';
 import { webhooks } from '../../webhook.ts';
+import { matchesDeliveryFilter, maxCountedDeliveries } from '../delivery-filter.ts';
 import {
-  type Completed,
-  type Completion,
   type DeliveryQueue,
   type DeliveryRetention,
+  type DeliverySummary,
   type DeliveryWrites,
-  type Redelivered,
-  type RedeliveryBatch,
   type Remembered,
   LostClaim,
 } from '../delivery-queue.ts';
-import { type Delivery, countPending } from '../delivery.ts';
+import {
+  type Delivery,
+  countPending,
+  discard,
+  priorityOf,
+  redeliveryOf,
+  waitingSince,
+  withRedelivery,
+} from '../delivery.ts';
 import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../idempotency.ts';
-import { type Redelivery, redeliveries } from '../redelivery.ts';
-import { type DeliveryListDump, DeliveryLists } from './lists.ts';
+import { matchesRedelivery, redeliveries } from '../redelivery.ts';
+import { FinishedDeliveries } from './finished.ts';
+import { WaitingList } from './waiting-list.ts';
 
 type MemoryDeliveriesOptions = {
   readonly reader: Reader;
@@ -25,12 +36,37 @@ type MemoryDeliveriesOptions = {
   readonly maxEventIds: number;
 };
 
-export type DeliveryDump = DeliveryListDump & { readonly events: readonly RememberedEvent[] };
+type Next = { readonly at: number; readonly delivery: Delivery };
+
+/** The deliveries of one webhook. */
+type WebhookLists = {
+  /** Oldest first. */
+  readonly deliveries: Map<string, Delivery>;
+  /** Pending deliveries that are not claimed, by priority. */
+  readonly waiting: Readonly<Record<0 | 1 | 2, WaitingList>>;
+};
+
+export type DeliveryDump = {
+  /** Oldest first. */
+  readonly list: readonly Delivery[];
+  /** Ids in the order in which the deliveries of each kind finished. */
+  readonly finished: readonly string[];
+  /** Webhooks in the order of their turns. */
+  readonly turns: readonly string[];
+  readonly events: readonly RememberedEvent[];
+};
 
 export class MemoryDeliveries {
   readonly #reader: Reader;
   readonly #maxEventIds: number;
-  readonly #lists: DeliveryLists;
+  readonly #byWebhook = new Map<string, WebhookLists>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #claimed = new Set<string>();
+  /** Webhooks that may have pending deliveries, in the order of their turns. */
+  readonly #turns = new Set<string>();
+  readonly #finished: FinishedDeliveries;
+  #pending = 0;
+  #pendingBytes = 0;
   readonly #events = new Map<string, RememberedEvent>();
   readonly #listeners = new Set<() => void>();
   #hasFreed = false;
@@ -38,26 +74,138 @@ export class MemoryDeliveries {
   constructor({ reader, retention, maxEventIds }: MemoryDeliveriesOptions) {
     this.#reader = reader;
     this.#maxEventIds = maxEventIds;
-    this.#lists = new DeliveryLists(retention);
+    this.#finished = new FinishedDeliveries(retention);
   }
 
   readonly queue: DeliveryQueue = {
-    publish: (rule, remember) => runNow(() => this.#publish(rule, remember)),
-    findEvent: (eventId, at) => runNow(() => this.#findEvent(eventId, at)),
-    forgetEvents: (at) => runNow(() => this.#forgetEvents(at)),
-    claim: (request) => runNow(() => this.#lists.claim(request)),
-    complete: (claimed, rule) => runNow(() => this.#complete(claimed, rule)),
-    release: (claimed) => runNow(() => this.#release(claimed)),
-    find: (id) => runNow(() => this.#lists.find(id)),
-    page: (filter, start, num) => runNow(() => this.#lists.page(filter, start, num)),
-    countMatched: (filter, at) => runNow(() => this.#lists.countMatched(filter, at)),
-    redeliver: (redelivery, batch) => runNow(() => this.#redeliver(redelivery, batch)),
-    newest: (webhookIds, num) => runNow(() => this.#lists.newest(webhookIds, num)),
-    lastOutcomes: (webhookIds) => runNow(() => this.#lists.lastOutcomes(webhookIds)),
-    pendingOf: (webhookId) => runNow(() => this.#lists.pendingOf(webhookId)),
-    evicted: () => this.#lists.evicted,
-    oldestPendingAt: () => runNow(() => this.#lists.oldestPendingAt()),
-    pending: () => this.#lists.pending(),
+    publish: async (rule, remember) => {
+      const earlier = remember && this.#findEvent(remember.eventId, remember.at);
+      if (earlier) return earlier.deliveries;
+      const deliveries = rule(this.#reader);
+      const count = countPending(deliveries);
+      if (remember) this.#remember(remember, count);
+      for (const delivery of deliveries) this.#put(freeze(delivery));
+      this.notify();
+      return count;
+    },
+    findEvent: async (eventId, at) => this.#findEvent(eventId, at),
+    forgetEvents: async (at) => {
+      for (const event of this.#events.values()) {
+        if (!isStillRemembered(event, at)) this.#events.delete(event.eventId);
+      }
+    },
+    claim: async ({ at, most, retryWaitMs, receiverOf, roomFor }) => {
+      const taken: Delivery[] = [];
+      const rooms = new Map<string, number>();
+      let nextAt: number | undefined;
+      const roomOf = (webhookId: string) => {
+        const receiver = receiverOf(webhookId);
+        return rooms.get(receiver) ?? roomFor(receiver);
+      };
+      // The loop adds a webhook to the end of the set it iterates over, so it visits the webhook again.
+      for (const webhookId of this.#turns) {
+        const next = this.#nextOf(this.#listsOf(webhookId), at, retryWaitMs);
+        if (next === undefined) {
+          this.#turns.delete(webhookId);
+          continue;
+        }
+        const isDue = next.at <= at;
+        const room = isDue ? roomOf(webhookId) : Infinity;
+        if (room <= 0) continue;
+        if (!isDue || taken.length >= most) {
+          nextAt = Math.min(nextAt ?? Infinity, next.at);
+          if (isDue) break;
+          continue;
+        }
+        this.#stopWaiting(next.delivery);
+        this.#claimed.add(next.delivery.id);
+        taken.push(next.delivery);
+        rooms.set(receiverOf(webhookId), room - 1);
+        this.#turns.delete(webhookId);
+        this.#turns.add(webhookId);
+      }
+      return { deliveries: taken, nextAt };
+    },
+    complete: async (claimed, rule) => {
+      if (!this.#holds(claimed)) return undefined;
+      const completion = rule(this.#reader);
+      if (completion.delivery === 'deleted') {
+        this.#remove(claimed.id, this.#listsOf(claimed.webhookId));
+        return { delivery: 'deleted', needsUpdate: false };
+      }
+      const delivery = freeze(completion.delivery);
+      if (completion.needsUpdate) return { delivery, needsUpdate: true };
+      this.#settle(claimed, delivery);
+      this.notify();
+      return { delivery, needsUpdate: false };
+    },
+    release: async (claimed) => {
+      for (const delivery of claimed) if (this.#holds(delivery)) this.#settle(delivery, delivery);
+      this.notify();
+    },
+    find: async (id) => this.#deliveries.get(id),
+    page: async (filter, start, num) => {
+      const deliveries: Delivery[] = [];
+      let count = 0;
+      for (const delivery of this.#newestFirst(filter.webhookId)) {
+        if (!matchesDeliveryFilter(delivery, filter)) continue;
+        if (count >= start && deliveries.length < num) deliveries.push(delivery);
+        count += 1;
+        if (count > maxCountedDeliveries && count >= start + num) break;
+      }
+      return {
+        deliveries,
+        total: Math.min(count, maxCountedDeliveries),
+        isTotalExact: count <= maxCountedDeliveries,
+      };
+    },
+    countMatched: async (filter, at) => {
+      const counts = new Map<string, number>();
+      for (const delivery of this.#of(filter.webhookId)) {
+        if (!matchesRedelivery(delivery, filter, at)) continue;
+        counts.set(delivery.webhookId, (counts.get(delivery.webhookId) ?? 0) + 1);
+      }
+      return counts;
+    },
+    redeliver: async ({ id, webhookId }, { most, at, newId }) => {
+      const redelivery = this.#reader.get(redeliveries, id);
+      const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
+      if (!redelivery || !isActive) return { created: 0, isDone: true };
+      const { filter, requestedAt } = redelivery;
+      const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, filter, requestedAt));
+      const marks = matched.slice(0, most).map((delivery) => {
+        const repeated = freeze(redeliveryOf(delivery, newId(), at));
+        this.#put(repeated);
+        return [delivery.id, repeated.id] as const;
+      });
+      this.#markRedelivered(marks);
+      this.notify();
+      return { created: marks.length, isDone: matched.length <= most };
+    },
+    newest: async (webhookIds, num) => {
+      const found = webhookIds.map((id) => [id, this.#newestFirst(id).slice(0, num).map(summarise)] as const);
+      return new Map(found.filter(([, deliveries]) => deliveries.length > 0));
+    },
+    lastOutcomes: async (webhookIds) => {
+      const outcomes = new Map<string, 'delivered' | 'failed'>();
+      for (const webhookId of webhookIds) {
+        const ended = this.#newestFirst(webhookId).find(
+          ({ state }) => state === 'delivered' || state === 'failed',
+        );
+        if (ended) outcomes.set(webhookId, ended.state as 'delivered' | 'failed');
+      }
+      return outcomes;
+    },
+    pendingOf: async (webhookId) => this.#discardable(webhookId).length,
+    evicted: () => this.#finished.evicted,
+    oldestPendingAt: async () => {
+      let oldest: number | undefined;
+      for (const { state, createdAt } of this.#deliveries.values()) {
+        if (state === 'pending' && createdAt < (oldest ?? Infinity)) oldest = createdAt;
+      }
+      return oldest;
+    },
+    pending: () => ({ count: this.#pending, bytes: this.#pendingBytes }),
     onFree: (listener) => {
       this.#listeners.add(listener);
       return () => this.#listeners.delete(listener);
@@ -65,39 +213,25 @@ export class MemoryDeliveries {
   };
 
   readonly writes: DeliveryWrites = {
-    enqueue: (deliveries) => {
+    enqueue: async (deliveries) => {
       for (const delivery of deliveries) this.#put(delivery);
-      return done;
     },
-    markRedelivered: (id, as) => {
-      this.#lists.markRedelivered([[id, as]]);
-      return done;
+    markRedelivered: async (id, as) => this.#markRedelivered([[id, as]]),
+    discardPending: async (webhookId, at) => {
+      for (const delivery of this.#discardable(webhookId)) this.#put(freeze(discard(delivery, at)));
     },
-    discardPending: (webhookId, at) => {
-      this.#lists.discardPending(webhookId, at);
-      return done;
+    deleteAll: async (webhookId) => {
+      const lists = this.#byWebhook.get(webhookId);
+      if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
+      this.#byWebhook.delete(webhookId);
+      this.#finished.forget(webhookId);
+      this.#turns.delete(webhookId);
     },
-    deleteAll: (webhookId) => {
-      this.#lists.delete(webhookId);
-      return done;
-    },
-    complete: (claimed, delivery) => {
-      this.#settle(claimed, delivery);
-      return done;
-    },
+    complete: async (claimed, delivery) => this.#settle(claimed, delivery),
   };
 
   requireClaim(claimed: Delivery): void {
-    if (!this.#lists.holds(claimed)) throw new LostClaim(claimed.id);
-  }
-
-  dump(): DeliveryDump {
-    return { ...this.#lists.dump(), events: [...this.#events.values()] };
-  }
-
-  load(dump: DeliveryDump): void {
-    this.#lists.load(dump);
-    for (const event of dump.events) this.#events.set(event.eventId, freeze(event));
+    if (!this.#holds(claimed)) throw new LostClaim(claimed.id);
   }
 
   /** Calls the listeners of `onFree` if deliveries have become free. */
@@ -107,25 +241,41 @@ export class MemoryDeliveries {
     for (const listener of this.#listeners) listener();
   }
 
-  #put(delivery: Delivery): void {
-    this.#lists.put(delivery);
-    if (delivery.state === 'pending') this.#hasFreed = true;
+  dump(): DeliveryDump {
+    const list = [...this.#deliveries.values()];
+    // A webhook has no turn while all its pending deliveries are claimed. `load` frees them.
+    const waiting = list.filter(({ state }) => state === 'pending').map(({ webhookId }) => webhookId);
+    return {
+      list,
+      finished: this.#finished.ids(),
+      turns: [...new Set([...this.#turns, ...waiting])],
+      events: [...this.#events.values()],
+    };
   }
 
-  #settle(claimed: Delivery, delivery: Delivery): void {
-    this.#lists.complete(claimed, delivery);
-    if (delivery.state === 'pending') this.#hasFreed = true;
+  /** A delivery that was claimed is free again. */
+  load({ list, finished, turns, events }: DeliveryDump): void {
+    for (const delivery of list.map(freeze)) {
+      const lists = this.#listsOf(delivery.webhookId);
+      // A finished delivery is added below, in the order of ends. This reserves its place in the order of all
+      // deliveries.
+      this.#deliveries.set(delivery.id, delivery);
+      lists.deliveries.set(delivery.id, delivery);
+      if (delivery.state !== 'pending') continue;
+      this.#add(delivery, lists);
+      lists.waiting[priorityOf(delivery)].add(delivery);
+    }
+    for (const id of finished) {
+      const delivery = this.#deliveries.get(id);
+      if (delivery) this.#add(delivery, this.#listsOf(delivery.webhookId));
+    }
+    for (const webhookId of turns) this.#turns.add(webhookId);
+    for (const event of events) this.#events.set(event.eventId, freeze(event));
   }
 
-  #publish(rule: (reader: Reader) => readonly Delivery[], remember: Remembered | undefined): number {
-    const earlier = remember && this.#findEvent(remember.eventId, remember.at);
-    if (earlier) return earlier.deliveries;
-    const deliveries = rule(this.#reader);
-    const count = countPending(deliveries);
-    if (remember) this.#remember(remember, count);
-    for (const delivery of deliveries) this.#put(freeze(delivery));
-    this.notify();
-    return count;
+  #findEvent(eventId: string, at: number): RememberedEvent | undefined {
+    const event = this.#events.get(eventId);
+    return event && isStillRemembered(event, at) ? event : undefined;
   }
 
   #remember({ eventId, at }: Remembered, deliveries: number): void {
@@ -134,43 +284,136 @@ export class MemoryDeliveries {
     this.#events.set(eventId, Object.freeze({ eventId, deliveries, publishedAt: at }));
   }
 
-  #findEvent(eventId: string, at: number): RememberedEvent | undefined {
-    const event = this.#events.get(eventId);
-    return event && isStillRemembered(event, at) ? event : undefined;
+  /** Whether the delivery is claimed and still the one that `claim` returned. */
+  #holds(claimed: Delivery): boolean {
+    return this.#claimed.has(claimed.id) && this.#deliveries.get(claimed.id) === claimed;
   }
 
-  #forgetEvents(at: number): void {
-    for (const event of this.#events.values()) {
-      if (!isStillRemembered(event, at)) this.#events.delete(event.eventId);
+  /** Ends the claim. */
+  #settle(claimed: Delivery, delivery: Delivery): void {
+    this.#claimed.delete(claimed.id);
+    this.#put(delivery);
+  }
+
+  /** Links finished deliveries to those that repeat them. */
+  #markRedelivered(marks: readonly (readonly [id: string, as: string])[]): void {
+    const changed = new Set<string>();
+    for (const [id, redeliveredAs] of marks) {
+      const delivery = this.#deliveries.get(id);
+      if (!delivery || delivery.state === 'pending') continue;
+      const lists = this.#listsOf(delivery.webhookId);
+      this.#remove(id, lists, 'keeps its place');
+      this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
+      changed.add(delivery.webhookId);
+    }
+    this.#finished.sortHistory(changed);
+    for (const webhookId of changed) this.#evict(webhookId);
+  }
+
+  /** Adds the delivery, or replaces the one with the same id. */
+  #put(delivery: Delivery): void {
+    const lists = this.#listsOf(delivery.webhookId);
+    this.#remove(delivery.id, lists, 'keeps its place');
+    this.#add(delivery, lists);
+    if (delivery.state === 'pending') {
+      if (!this.#claimed.has(delivery.id)) lists.waiting[priorityOf(delivery)].add(delivery);
+      this.#turns.add(delivery.webhookId);
+      this.#hasFreed = true;
+      return;
+    }
+    this.#evict(delivery.webhookId);
+  }
+
+  #discardable(webhookId: string): Delivery[] {
+    return this.#of(webhookId).filter(
+      ({ id, state, isPing }) => state === 'pending' && !isPing && !this.#claimed.has(id),
+    );
+  }
+
+  #listsOf(webhookId: string): WebhookLists {
+    const lists = this.#byWebhook.get(webhookId) ?? createLists();
+    this.#byWebhook.set(webhookId, lists);
+    return lists;
+  }
+
+  /** The deliveries of a webhook, or all, in the order in which they were added. */
+  #of(webhookId: string | undefined): Delivery[] {
+    const found = webhookId === undefined ? this.#deliveries : this.#byWebhook.get(webhookId)?.deliveries;
+    return [...(found?.values() ?? [])];
+  }
+
+  #newestFirst(webhookId: string | undefined): Delivery[] {
+    return this.#of(webhookId)
+      .reverse()
+      .sort((a, b) => b.createdAt - a.createdAt);
+  }
+
+  #add(delivery: Delivery, lists: WebhookLists): void {
+    const { id } = delivery;
+    this.#deliveries.set(id, delivery);
+    lists.deliveries.set(id, delivery);
+    if (delivery.state === 'pending') {
+      this.#pending += 1;
+      this.#pendingBytes += bytesOfPayload(delivery.event);
+      return;
+    }
+    this.#finished.add(delivery);
+  }
+
+  /** A delivery that is replaced keeps its place in the order of all deliveries. */
+  #remove(id: string, lists: WebhookLists, place?: 'keeps its place'): void {
+    const delivery = this.#deliveries.get(id);
+    if (!delivery) return;
+    if (delivery.state === 'pending') {
+      this.#stopWaiting(delivery);
+      this.#pending -= 1;
+      this.#pendingBytes -= bytesOfPayload(delivery.event);
+    } else this.#finished.delete(delivery);
+    if (place !== undefined) return;
+    this.#deliveries.delete(id);
+    this.#claimed.delete(id);
+    lists.deliveries.delete(id);
+  }
+
+  /** Removes finished deliveries beyond the limits of the webhook and of all webhooks. */
+  #evict(webhookId: string): void {
+    for (const delivery of this.#finished.takeSurplus(webhookId)) {
+      this.#remove(delivery.id, this.#listsOf(delivery.webhookId));
     }
   }
 
-  #complete(claimed: Delivery, rule: (reader: Reader) => Completion): Completed | undefined {
-    if (!this.#lists.holds(claimed)) return undefined;
-    const completion = rule(this.#reader);
-    if (completion.delivery === 'deleted') {
-      this.#lists.complete(claimed, undefined);
-      return { delivery: 'deleted', needsUpdate: false };
-    }
-    const delivery = freeze(completion.delivery);
-    if (completion.needsUpdate) return { delivery, needsUpdate: true };
-    this.#settle(claimed, delivery);
-    this.notify();
-    return { delivery, needsUpdate: false };
+  #stopWaiting(delivery: Delivery): void {
+    this.#listsOf(delivery.webhookId).waiting[priorityOf(delivery)].delete(delivery.id);
   }
 
-  #redeliver({ id, webhookId }: Redelivery, batch: RedeliveryBatch): Redelivered {
-    const redelivery = this.#reader.get(redeliveries, id);
-    const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
-    if (!redelivery || !isActive) return { created: 0, isDone: true };
-    const redelivered = this.#lists.redeliver(redelivery, batch);
-    if (redelivered.created > 0) this.#hasFreed = true;
-    this.notify();
-    return redelivered;
+  /**
+   * The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due
+   * first.
+   */
+  #nextOf({ waiting }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
+    const heads = ([0, 1, 2] as const).flatMap((priority) => {
+      const delivery = waiting[priority].first();
+      const waitMs = priority === 1 ? retryWaitMs : 0;
+      return delivery ? [{ at: waitingSince(delivery) + waitMs, delivery }] : [];
+    });
+    const due = heads.find((head) => head.at <= at);
+    return (
+      due ??
+      heads.reduce<Next | undefined>(
+        (first, head) => (first && first.at <= head.at ? first : head),
+        undefined,
+      )
+    );
   }
+}
 
-  #release(claimed: readonly Delivery[]): void {
-    for (const delivery of claimed) if (this.#lists.holds(delivery)) this.#settle(delivery, delivery);
-    this.notify();
-  }
+function createLists(): WebhookLists {
+  return {
+    deliveries: new Map(),
+    waiting: { 0: new WaitingList(), 1: new WaitingList(), 2: new WaitingList() },
+  };
+}
+
+function summarise({ state, isPing, createdAt, endedAt, attempts }: Delivery): DeliverySummary {
+  return { state, isPing, createdAt, endedAt, error: attempts.at(-1)?.error ?? null };
 }

@@ -71,6 +71,9 @@ export function ownKeysResource(options: KeysOptions): Resource {
         ...deletion,
         description: 'Deletes one of your keys, which ends it at once.',
         access: 'member',
+        suggest: (_subject, caller) => ({
+          id: keysOf(store, caller?.username ?? '').map(({ id, name }) => ({ value: id, label: name })),
+        }),
         run: ({ values: { id }, caller, update }) => deleteOne(update, id, ownKeys, caller?.username ?? ''),
       }),
     },
@@ -90,6 +93,12 @@ export function keysResource(store: ReadableStore): Resource {
       delete: operation({
         ...deletion,
         description: 'Deletes a key of any user, which ends it at once.',
+        suggest: () => ({
+          id: listKeys(store).map(({ id, name, username }) => ({
+            value: id,
+            label: `${name} of ${username}`,
+          })),
+        }),
         run: ({ values: { id }, update }) => deleteOne(update, id, allKeys),
       }),
     },
@@ -171,7 +180,8 @@ const deletion = {
   title: 'Delete key',
   whileReadOnly: 'allowed',
   isDestructive: true,
-  fields: { id: text({ to: 128 }).describe('The id of the key.') },
+  warning: () => 'Programs that use the key are refused at once.',
+  fields: { id: text({ to: 128 }).meta({ label: 'Key', description: 'The id of the key.' }) },
 } as const;
 
 async function deleteOne(

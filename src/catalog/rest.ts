@@ -39,7 +39,7 @@ import {
 import { createFields, editFields, folderFields } from './fields.rest.ts';
 import { audienceOf } from './listing.ts';
 import { createCatalogViews } from './pages/browse.ts';
-import { type ServiceViewOptions, deleteWarning } from './pages/service.ts';
+import type { ServiceViewOptions } from './pages/service.ts';
 
 type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;
@@ -228,14 +228,19 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
     description: 'Removes the service from the catalog.',
     access: 'publisher',
     isDestructive: true,
-    warning: () => deleteWarning,
+    warning: () => 'The service is removed from the catalog at once, and its webhooks are notified.',
     run: async ({ subject, update }) => {
       const at = runtime.now();
       await update((transaction) => {
         deleteService(transaction, subject);
         notify(transaction, 'Deleted', subject, at);
       });
-      return succeeded(`The service ${fileNameOf(subject)} was deleted.`, allServices);
+      const { folderName } = subject;
+      const folder = { name: 'Open the folder', path: ['services', folderName] };
+      return succeeded(
+        `The service ${fileNameOf(subject)} was deleted.`,
+        folderName === rootFolder ? allServices : folder,
+      );
     },
   });
 }

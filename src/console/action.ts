@@ -1,4 +1,5 @@
-// A button that calls an operation: a form with hidden fields. With a confirmation where something is lost.
+// A button that calls an operation: a form with hidden fields. Where something is lost, a link to the form of the
+// operation instead, which asks first.
 import { html, type Html } from '../lib/html.ts';
 import type { PageContext } from '../rest/resource.ts';
 
@@ -14,17 +15,6 @@ export type PageAction = {
   readonly isDisabled?: boolean;
 };
 
-type ConfirmedAction = PageAction & { readonly subject?: string; readonly warning: string };
-
-/** Two steps: the first one shows what is lost. */
-export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {
-  return html`<details class="destructive">
-    <summary>${action.label}${subject !== undefined && html`<span class="unseen"> ${subject}</span>`} …</summary>
-    <p>${warning}</p>
-    ${actionButton({ ...action, isDestructive: true })}
-  </details>`;
-}
-
 export function hiddenFields(fields: Readonly<Record<string, string>>): Html[] {
   return Object.entries(fields).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
@@ -37,24 +27,24 @@ export function actionButton(given: PageAction): Html {
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">
     ${hiddenFields(hidden)}
-    <button class="${style}"${isDisabled && html` disabled`}>${label}</button>
+    <button class="${style}"${isDisabled && disabled}>${label}</button>
   </form>`;
 }
+
+const disabled = html` disabled title="Not possible while the system is read-only."`;
 
 type PageButton = Omit<PageAction, 'formToken' | 'next' | 'isDisabled'> & {
   /** Default: this page. */
   readonly next?: string;
-  /** Asks first. */
-  readonly confirm?: { readonly subject?: string; readonly warning: string };
   readonly worksWhileReadOnly?: true;
 };
 
 /** A button that leads back to this page. Nothing for a reader without a session, whose form would be refused. */
 export function pageButton(page: PageContext<unknown>, button: PageButton): Html | false {
-  const { confirm, worksWhileReadOnly = false, ...given } = button;
+  const { worksWhileReadOnly = false, ...given } = button;
   const { formToken, address, isReadOnly } = page;
-  const action = { next: address, ...given, formToken, isDisabled: isReadOnly && !worksWhileReadOnly };
-  return formToken !== '' && (confirm ? confirmedAction({ ...action, ...confirm }) : actionButton(action));
+  const isDisabled = isReadOnly && !worksWhileReadOnly;
+  return formToken !== '' && actionButton({ next: address, ...given, formToken, isDisabled });
 }
 
 /** The address of a form, which leads back to this page. The fields fill it in. */
@@ -66,14 +56,16 @@ export function formHref(
   return `${form}?${new URLSearchParams({ ...fields, next: fields.next ?? page.address }).toString()}`;
 }
 
-/** A link to a form that changes something. */
+type LinkStyle = 'button' | 'button second' | 'plain' | 'destructive';
+
+/** A link to a form that changes something, and that read-only mode refuses. */
 export function linkButton(
   { isReadOnly }: PageContext<unknown>,
   href: string,
   label: string,
-  style: 'second' | '' = '',
+  style: LinkStyle = 'button',
 ): Html {
-  return isReadOnly
-    ? html`<button type="button" disabled title="Not possible while the system is read-only.">${label}</button>`
-    : html`<a class="button ${style}" href="${href}">${label}</a>`;
+  const className = style !== 'plain' && html` class="${style}"`;
+  if (!isReadOnly) return html`<a${className} href="${href}">${label}</a>`;
+  return html`<button type="button" class="${style.startsWith('button') ? '' : 'quiet'}"${disabled}>${label}</button>`;
 }

@@ -4,7 +4,7 @@ import type { Problem } from '../lib/errors.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
 import { type Parts, type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
-import type { Operation } from '../rest/resource.ts';
+import type { Operation, Option, Suggestions } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 
@@ -15,7 +15,7 @@ export type FormError = ProblemList & { readonly problems: readonly Problem[] };
 export type FormView = {
   readonly action: string;
   readonly entered: Readonly<Record<string, string | undefined>>;
-  readonly suggestions: Readonly<Record<string, readonly string[]>>;
+  readonly suggestions: Suggestions;
   readonly unchanged?: Readonly<Record<string, string>>;
   readonly warning?: string | undefined;
   readonly error?: FormError | undefined;
@@ -113,7 +113,7 @@ function problemsWith(name: string, error: FormError | undefined): string[] {
 type FieldView = {
   readonly entered: string;
   readonly problems: readonly string[];
-  readonly suggestions: readonly string[];
+  readonly suggestions: readonly string[] | readonly Option[];
   readonly unchanged: string | undefined;
   readonly takesFocus: boolean;
 };
@@ -126,12 +126,14 @@ export const zoneView = html` (<span data-zone>UTC</span>)`;
 function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
   if (field.parts) return partsView(name, field.parts, view.entered);
-  const { entered, problems, suggestions, unchanged } = view;
+  const { entered, problems } = view;
   const { description, control, allowed, fallback, schema, isRequired } = field;
-  const defaultText = choicesOf(field) || fallback === undefined ? '' : String(fallback);
+  const options = optionsOf(field, view);
+  const suggestions = view.suggestions.filter((one) => typeof one === 'string').slice(0, maxSuggestions);
+  const defaultText = options || fallback === undefined ? '' : String(fallback);
   const hint = [
-    // The picker of a time shows its format.
-    control !== 'time' && description,
+    // The picker of a time shows its format, and a list of suggestions what they mean.
+    control !== 'time' && (!options || choicesOf(field)) && description,
     control !== 'time' && schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
@@ -143,11 +145,11 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
     <label for="${name}"
       >${labelOf(name, field)}${control === 'time' && zoneView}${isRequired && html` <span class="required">required</span>`}</label
     >
-    ${controlView(field, marks, entered, unchanged)}
+    ${options ? choiceView(field, options, marks, view) : controlView(field, marks, entered)}
     ${
       suggestions.length > 0 &&
       html`<datalist id="${name}-list">
-        ${suggestions.slice(0, maxSuggestions).map((value) => html`<option value="${value}"></option>`)}
+        ${suggestions.map((value) => html`<option value="${value}"></option>`)}
       </datalist>`
     }
     <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
@@ -199,15 +201,17 @@ function boxView(name: string, { value, label, description }: PickOption, isChos
   </div> `;
 }
 
-function controlView(
-  field: FieldDescription,
-  marks: Html,
-  entered: string,
-  unchanged: string | undefined,
-): Html {
-  const { control, schema } = field;
+/** The values of a choice. A long list is cut, but not what was entered. */
+function optionsOf(field: FieldDescription, { suggestions, entered }: FieldView): Option[] | undefined {
   const choices = choicesOf(field);
-  if (choices) return choiceView(field, choices, marks, entered, unchanged);
+  if (choices) return choices.map((value) => ({ value, label: field.choiceLabels?.[value] ?? value }));
+  const options = suggestions.filter((one) => typeof one !== 'string');
+  return options.length === 0
+    ? undefined
+    : options.filter(({ value }, index) => index < maxSuggestions || value === entered);
+}
+
+function controlView({ control, schema }: FieldDescription, marks: Html, entered: string): Html {
   if (control === 'time') return renderTimeInput(marks, entered);
   if (schema.type === 'integer') return html`<input ${marks} inputmode="numeric" value="${entered}" />`;
   switch (control) {
@@ -233,20 +237,19 @@ export function renderTimeInput(marks: Html, entered: string): Html {
 
 function choiceView(
   field: FieldDescription,
-  choices: readonly string[],
+  options: readonly Option[],
   marks: Html,
-  entered: string,
-  unchanged: string | undefined,
+  { entered, unchanged }: FieldView,
 ): Html {
-  const labelOfChoice = (choice: string) => field.choiceLabels?.[choice] ?? choice;
   const blank = blankChoice(field, unchanged);
+  const standsFor = options.find(({ value }) => value === blank.value);
   return html`<select ${marks}>
-        <option value="">${blank.value === undefined ? blank.label : `${labelOfChoice(blank.value)} (${blank.label})`}</option>
-        ${choices
-          .filter((choice) => choice !== blank.value)
-          .map((choice) => {
-            const mark = choice === entered.trim() ? 'selected' : '';
-            return html`<option value="${choice}" ${mark}>${labelOfChoice(choice)}</option>`;
+        <option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>
+        ${options
+          .filter((option) => option !== standsFor)
+          .map(({ value, label }) => {
+            const mark = value === entered.trim() ? 'selected' : '';
+            return html`<option value="${value}" ${mark}>${label}</option>`;
           })}
       </select>`;
 }

@@ -2,7 +2,7 @@
 // shows instead of no entries. The state of a list is in its address, so that it needs no script.
 import { formatCount, formatNumber, pluralOf } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
-import type { PageContext } from '../rest/resource.ts';
+import type { Option, PageContext } from '../rest/resource.ts';
 import { hiddenFields } from './action.ts';
 import { capitalise } from './labels.ts';
 import { type Column, renderTable } from './table.ts';
@@ -206,8 +206,6 @@ function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html
     ${filters} <button>${search ? 'Search' : 'Filter'}</button>
   </form>`;
 }
-
-export type Option = { readonly value: string; readonly label: string };
 
 /** The first option says what the filter is about, so the label is not shown. A given value that is unknown is offered too. */
 export function renderSelect(

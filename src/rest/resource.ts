@@ -151,6 +151,11 @@ export type PageContext<S> = {
   readonly href: (...segments: readonly string[]) => string;
 };
 
+/** Texts for a field, or with labels the only values that its form accepts. */
+export type Suggestions = Readonly<Record<string, readonly string[] | readonly Option[]>>;
+
+export type Option = { readonly value: string; readonly label: string };
+
 type Entered = Readonly<Record<string, string | undefined>>;
 
 /** `V` is the type of the values of the fields, `C` that of what `check` prepares and `P` that of what `run` gets of it. */
@@ -173,8 +178,8 @@ type OperationOf<S, V, C, P = C> = {
   readonly unchanged: (subject: S) => Readonly<Record<string, string>>;
   /** What the operation affects now, for the page of its form. `entered` is what the link to the page fills in. */
   readonly warning: (subject: S, entered: Entered) => string | undefined | Promise<string | undefined>;
-  /** Values that the form offers for a text, by the name of the field. */
-  readonly suggest: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
+  /** What the form offers for a text, by the name of the field. */
+  readonly suggest: (subject: S, caller: Caller) => Suggestions;
   /** Whether the operation removes something. The page of its form warns then. */
   readonly isDestructive: boolean;
   /** Throws for a request that is refused before its fields are read. */

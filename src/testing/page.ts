@@ -2,7 +2,7 @@
 // works without a script; the script of the pages updates the rest.
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
-import { actionButton, confirmedAction } from '../console/action.ts';
+import { actionButton } from '../console/action.ts';
 import { Assets } from '../console/assets.ts';
 import { type FormError, operationForm, renderProblems } from '../console/form.ts';
 import { type Layout, type Page, renderPage } from '../console/layout.ts';
@@ -74,10 +74,8 @@ export function controlPage(server: ControlledServer, request: PageRequest): Pag
         <section aria-labelledby="state">
           <h2 id="state">State</h2>
           <div id="state-facts" data-live="1">${renderFacts(stateFacts(server.store))}</div>
-          ${confirmedAction({
-            ...actionOf(server, 'reset', 'Reset'),
-            warning: 'Data, clock, rules and journal return to the state after the start.',
-          })}
+          ${actionButton({ ...actionOf(server, 'reset', 'Reset'), isDestructive: true })}
+          <p class="hint">Data, clock, rules and journal return to the state after the start.</p>
         </section>
       </div>
     </div>`;

@@ -49,6 +49,8 @@ import {
   startAtField,
   startProblems,
 } from './schedule.rest.ts';
+import { rollbackOptions } from './pages/versions.ts';
+import { maintenanceWindows, windowsAt } from './schedule/windows.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -74,7 +76,10 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
 
 const versionsPage = { name: 'Show the versions', path: ['system', 'upgrades', 'available'] };
 
-const versionField = reference().describe('The version, by its id in the version manifest: {"id": "…"}.');
+const versionField = reference().meta({
+  label: 'Version',
+  description: 'The version, by its id in the version manifest: {"id": "…"}.',
+});
 
 function manifestField(store: ReadableStore) {
   return file().transform(({ bytes }, context): readonly Version[] => {
@@ -206,12 +211,20 @@ async function checkUpgrade(
 }
 
 function rollbackOperation(options: OperationsOptions): Operation {
+  const { store, runtime } = options;
   return operation({
     title: 'Rollback',
     description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
+    isDestructive: true,
+    warning: () => {
+      const { open } = windowsAt(store.read(maintenanceWindows), runtime.now());
+      return `A rollback cannot be cancelled. The system is read-only until it has ended.${open ? '' : ' No maintenance window is open now.'}`;
+    },
     fields: { versionManifest: versionField, ...startFields },
+    present: () => ({ versionManifest: rollbackOptions(store.read(deployment))[0]?.value ?? '' }),
+    suggest: () => ({ versionManifest: rollbackOptions(store.read(deployment)) }),
     answer: statusAnswer,
-    check: ({ values }) => ({ problems: startProblems(values.startAt, options.runtime.now()) }),
+    check: ({ values }) => ({ problems: startProblems(values.startAt, runtime.now()) }),
     run: async ({ values, caller, update }) => {
       const inventory = await options.executor.inventory();
       return start(options, {

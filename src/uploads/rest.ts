@@ -75,6 +75,7 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
         title: 'Delete upload',
         description: 'Deletes the file.',
         isDestructive: true,
+        warning: () => 'Settings that name the file must name another one.',
         run: async ({ subject, update }) => {
           await update(
             (transaction) => {

@@ -134,11 +134,10 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.goto('/admin/services/Maps/Roads.MapServer');
     expect(await background()).toBe('rgb(20, 24, 27)');
 
-    const question = page.locator('details.destructive').first();
-    await question.locator('summary').click();
-    await question.getByRole('button').focus();
-    await page.keyboard.press('Escape');
-    expect(await question.getAttribute('open')).toBe(null);
+    await page.getByRole('link', { name: 'Delete service …' }).click();
+    await page.getByRole('button', { name: 'Delete service' }).waitFor();
+    await page.getByRole('link', { name: 'Cancel' }).click();
+    await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
   });
 
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import type { Role } from '../../src/lib/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { formOf, linkOf } from '../upgrades/page-kit.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -96,13 +97,12 @@ describe('the list', () => {
     await server.post(`${services}/createFolder`, { token: server.token('publisher'), folderName: 'New' });
     expect(await show(`${services}/New`, 'member')).not.toContain('Delete folder …');
     const page = await show(`${services}/New`, 'publisher');
-    expect(page).toContain('<summary>Delete folder …</summary>');
-    const token = /name="token" value="([^"]+)"/.exec(page)?.[1] ?? '';
-    const deleted = await server.post(
-      `${services}/New/deleteFolder`,
-      { f: 'html', token, next: services },
-      { cookie: `steward_session=${server.token('publisher')}` },
-    );
+    expect(formOf(page, '/deleteFolder')).toBeUndefined();
+    const question = await show(linkOf(page, 'Delete folder …'), 'publisher');
+    const { fields = {} } = formOf(question, '/deleteFolder') ?? {};
+    const deleted = await server.post(`${services}/New/deleteFolder`, fields, {
+      cookie: `steward_session=${server.token('publisher')}`,
+    });
     expect(deleted.statusCode).toBe(303);
     expect(deleted.headers.location?.split('?')[0]).toBe(services);
   });
@@ -232,8 +232,18 @@ describe('a service', () => {
     expect(await show(path, 'member')).not.toMatch(/Delete service|Edit service/);
     const page = await show(path, 'publisher');
     expect(page).toContain(`href="${path}/edit"`);
-    expect(page).toMatch(new RegExp(`action="${path}/delete"`));
-    expect(page).toContain(`name="next" value="${services}/Maps"`);
+    expect(linkOf(page, 'Delete service …')).toBe(`${path}/delete`);
+  });
+
+  it('is deleted by the form that the link leads to, which returns to the folder', async () => {
+    await create({ folderName: 'Maps', serviceName: 'Old', type: 'MapServer' });
+    const question = await show(`${services}/Maps/Old.MapServer/delete`, 'publisher');
+    expect(question).toContain('removed from the catalog at once, and its webhooks are notified.');
+    const { fields = {} } = formOf(question, '/delete') ?? {};
+    const cookie = `steward_session=${server.token('publisher')}`;
+    const deleted = await server.post(`${services}/Maps/Old.MapServer/delete`, fields, { cookie });
+    expect(deleted.statusCode).toBe(303);
+    expect(deleted.headers.location).toBe(`${services}/Maps`);
   });
 
   it('shows its webhooks to administrators, never a key', async () => {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
-import { formOf, plain } from '../upgrades/page-kit.ts';
+import { formOf, linkOf, plain } from '../upgrades/page-kit.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -82,8 +82,10 @@ describe('users', () => {
   it('are removed in two steps', async () => {
     await act('security/users/add', { username: 'mia', password, role: 'member' });
     const row = rowOf(await show('/admin/security/users'), '<strong>mia</strong>');
-    expect(row).toMatch(/<summary>Remove<span class="unseen"> mia<\/span> …<\/summary>/);
-    const after = await send(row, '/remove');
+    expect(formOf(row, '/remove')).toBeUndefined();
+    const question = await show(linkOf(row, 'Remove …'));
+    expect(question).toContain('Removes a user, and ends all tokens and keys of the user.');
+    const after = await send(question, '/remove');
     expect(after).toContain('User mia was removed.');
     expect(rowOf(after, '<strong>mia</strong>')).toBe('');
   });
@@ -126,7 +128,10 @@ describe('uploads', () => {
     expect(row).toContain('Of May');
     expect(row).toContain('2.9 KiB');
     expect(await show(`/admin/uploads/${itemID}`)).toContain('<h1>a &lt;b&gt;.json</h1>');
-    expect(await send(row, '/delete')).toContain('a &lt;b&gt;.json was deleted.');
+    expect(formOf(row, '/delete')).toBeUndefined();
+    const question = await show(linkOf(row, 'Delete …'));
+    expect(question).toContain('Settings that name the file must name another one.');
+    expect(await send(question, '/delete')).toContain('a &lt;b&gt;.json was deleted.');
   });
 
   it('are found by name and description, and sorted', async () => {
@@ -169,6 +174,51 @@ describe('the mode', () => {
       reason: null,
       message: '',
     });
+  });
+});
+
+describe('read-only mode', () => {
+  const listed = [
+    ['security/users', ['Add user', 'Change', 'Remove …']],
+    ['uploads', ['Upload a file', 'Delete …']],
+    [
+      'services/Maps/Roads.MapServer',
+      ['Edit service', 'Delete service …', 'Create a webhook for this service'],
+    ],
+    ['services/webhooks', ['Create webhook', 'Ping', 'Edit', 'Deactivate …']],
+    ['security/self', ['Change password', 'Create key']],
+  ] as const;
+
+  it.each(listed)('disables what it refuses on the page %s', async (path, labels) => {
+    await server.postParts(
+      '/admin/uploads/upload',
+      { itemFile: { name: 'a', content: 'x' } },
+      server.token('administrator'),
+    );
+    await act('services/webhooks/create', {
+      name: 'Hook',
+      hookUrl: 'https://receiver.example/',
+      changeTypes: '*',
+    });
+    const disabled = (page: string) =>
+      [
+        ...page.matchAll(
+          /<button[^>]* disabled title="Not possible while the system is read-only."\s*>([^<]*)</g,
+        ),
+      ].map(([, label]) => label);
+    expect(disabled(await show(`/admin/${path}`))).toEqual([]);
+    await act('mode/update', { isReadOnly: 'true' });
+    const [page = ''] = (await show(`/admin/${path}`)).split('<aside id="api"');
+    expect([...new Set(disabled(page))]).toEqual(labels);
+    for (const label of labels) expect(page).not.toMatch(new RegExp(`<a [^>]*>${label}</a>`));
+  });
+
+  it('leaves what it accepts', async () => {
+    await act('security/self/keys/create', { name: 'nightly' });
+    await act('mode/update', { isReadOnly: 'true' });
+    const question = await show(linkOf(await show('/admin/security/keys'), 'Delete …'));
+    expect(question).toMatch(/<option value="[^"]*" selected>nightly of administrator<\/option>/);
+    expect(await send(question, '/delete')).toContain('The key nightly was deleted.');
   });
 });
 

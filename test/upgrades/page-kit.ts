@@ -22,18 +22,31 @@ export const plain = (text: string) =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
 
-/** The form whose action ends with `actionEnd`, with its hidden fields. */
+/** The path of the link with the label. */
+export function linkOf(page: string, label: string): string {
+  const href = new RegExp(`href="([^"]*)"[^>]*>${label}</a>`).exec(page)?.[1];
+  if (href === undefined) throw new Error(`There is no link ${label}.`);
+  return plain(href);
+}
+
+/** The form whose action ends with `actionEnd`, with what its inputs and lists contain. */
 export function formOf(page: string, actionEnd: string) {
   const forms = page.match(/<form[\s\S]*?<\/form>/g) ?? [];
   const found = forms.find((form) => new RegExp(`action="[^"]*${actionEnd}"`).test(form));
   if (found === undefined) return undefined;
-  const hidden = [...found.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)];
+  const inputs = [...found.matchAll(/<input (?!type="checkbox")[^>]*?name="([^"]*)"[^>]*? value="([^"]*)"/g)];
   // A browser sends the first option of a list in which none is selected.
-  const lists = [...found.matchAll(/<select[^>]* name="([^"]*)"[^>]*>\s*<option value="([^"]*)"/g)];
+  const lists = [...found.matchAll(/<select[^>]* name="([^"]*)"[^>]*>([\s\S]*?)<\/select>/g)].map(
+    ([list, name, options = '']) => [
+      list,
+      name,
+      (/<option value="([^"]*)" ?selected/.exec(options) ?? /<option value="([^"]*)"/.exec(options))?.[1],
+    ],
+  );
   return {
     action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
     fields: Object.fromEntries(
-      [...hidden, ...lists].map(([, name = '', value = '']) => [name, plain(value)]),
+      [...inputs, ...lists].map(([, name = '', value = '']) => [name, plain(value)]),
     ),
   };
 }

@@ -1,5 +1,5 @@
 // The page of the own account: its sessions, its keys, and the password.
-import { formHref, pageButton } from '../../console/action.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import type { Role } from '../../lib/caller.ts';
@@ -34,7 +34,7 @@ export function accountView(account: Account, keys: readonly ListedKey[], page: 
     ['Sign-in', source === 'local' ? 'with a password' : 'at the identity provider'],
     ['Account created', renderAgo(createdAt, page.now)],
   ])}
-    ${source === 'local' && html`<p class="lead-actions"><a class="button" href="${formHref(page, page.here('changePassword'))}">Change password</a></p>`}
+    ${source === 'local' && html`<p class="lead-actions">${linkButton(page, formHref(page, page.here('changePassword')), 'Change password')}</p>`}
     <section aria-labelledby="sessions">
       <h2 id="sessions">Your sessions</h2>
       ${renderTable(

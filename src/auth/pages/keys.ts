@@ -1,5 +1,5 @@
 // The pages of keys: those of the reader, and those of all users.
-import { formHref, linkButton, pageButton } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import {
   type ListColumn,
   allEntries,
@@ -23,7 +23,7 @@ export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknow
   return renderListPage(page, allEntries(keys), {
     noun: 'key',
     label: 'Your keys',
-    actions: linkButton(page, formHref(page, at('create')), 'Create key', 'second'),
+    actions: linkButton(page, formHref(page, at('create')), 'Create key', 'button second'),
     empty: renderEmpty('You have no keys. A program uses a key instead of your password.'),
     columns: keyColumns(page, at('delete')),
   });
@@ -95,13 +95,7 @@ function keyColumns<K extends ListedKey>(
       label: 'Actions',
       cell: ({ id, name }) =>
         renderMenu(`key-${id}`, name, [
-          pageButton(page, {
-            action: deletion,
-            label: 'Delete',
-            fields: { id },
-            worksWhileReadOnly: true,
-            confirm: { subject: name, warning: `Programs that use the key ${name} are refused at once.` },
-          }),
+          html`<a class="destructive" href="${formHref(page, deletion, { id })}">Delete …</a>`,
         ]),
     },
   ];

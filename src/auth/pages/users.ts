@@ -79,7 +79,7 @@ function menuOf({ username, role }: ListedUser, page: PageContext<unknown>): Htm
   const { here } = page;
   const fields = { username };
   return renderMenu(`user-${username}`, username, [
-    html`<a href="${formHref(page, here('update'), { username, role })}">Change</a>`,
+    linkButton(page, formHref(page, here('update'), { username, role }), 'Change', 'plain'),
     // The reader would be signed out at once, so the form asks first.
     page.caller?.username === username
       ? html`<a href="${here('endSessions')}?${new URLSearchParams(fields).toString()}">End my sessions …</a>`
@@ -89,14 +89,6 @@ function menuOf({ username, role }: ListedUser, page: PageContext<unknown>): Htm
           fields,
           worksWhileReadOnly: true,
         }),
-    pageButton(page, {
-      action: here('remove'),
-      label: 'Remove',
-      fields,
-      confirm: {
-        subject: username,
-        warning: `The user ${username} is removed, and all sessions of ${username} end at once.`,
-      },
-    }),
+    linkButton(page, formHref(page, here('remove'), fields), 'Remove …', 'destructive'),
   ]);
 }

@@ -1,5 +1,5 @@
 // Pages of the catalog: the folders and services of the root or of one folder, and the search.
-import { linkButton, pageButton } from '../../console/action.ts';
+import { linkButton } from '../../console/action.ts';
 import {
   type ListColumn,
   renderEmpty,
@@ -101,15 +101,7 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
       ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
       ${search !== '' && html`<p><a href="${everywhere}">Search all folders for “${search}”</a></p>`}
     </section>
-    ${
-      mayDelete &&
-      pageButton(page, {
-        label: 'Delete folder',
-        action: page.here('deleteFolder'),
-        next: page.href('services'),
-        confirm: { warning: 'The folder is empty. It is removed from the catalog at once.' },
-      })
-    }`;
+    ${mayDelete && linkButton(page, page.here('deleteFolder'), 'Delete folder …', 'destructive')}`;
 }
 
 type ServiceToolbar = {
@@ -139,7 +131,7 @@ function createActions(page: PageContext<unknown>, folderName: string): Html | f
   const service = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
   return (
     mayCall(page.caller, 'publisher') &&
-    html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'second')}
+    html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'button second')}
       ${linkButton(page, `${page.href('services', 'createService')}${service && `?${service}`}`, 'Create service')}`
   );
 }

@@ -1,5 +1,5 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
-import { linkButton, pageButton } from '../../console/action.ts';
+import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
@@ -22,9 +22,6 @@ type WebhookSummary = { readonly id: string; readonly name: string; readonly act
 
 const maxWebhooks = 5;
 
-export const deleteWarning =
-  'The service is removed from the catalog at once, and its webhooks are notified.';
-
 export function showService({ baseUrl, soapPath, webhooksOf }: ServiceViewOptions): View<Service> {
   return (page) => {
     const { subject, caller } = page;
@@ -35,12 +32,7 @@ export function showService({ baseUrl, soapPath, webhooksOf }: ServiceViewOption
         mayChange &&
         html`<div class="lead-actions">
           ${linkButton(page, page.here('edit'), 'Edit service')}
-          ${pageButton(page, {
-            label: 'Delete service',
-            action: page.here('delete'),
-            next: page.href('services', ...folderPath),
-            confirm: { warning: deleteWarning },
-          })}
+          ${linkButton(page, page.here('delete'), 'Delete service …', 'destructive')}
         </div>`
       }
       ${mayCall(caller, 'administrator') && webhooksView(page, webhooksOf(subject))}`;
@@ -86,7 +78,8 @@ function soapQuery(service: Service): string {
   return new URLSearchParams({ FolderName: service.folderName, show: pathOfService(service) }).toString();
 }
 
-function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {
+function webhooksView(page: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {
+  const { href, here } = page;
   return html`<section aria-labelledby="webhooks">
     <h2 id="webhooks">Webhooks of this service</h2>
     ${own.length === 0 && html`<p class="none">No webhook is for this service only.</p>`}
@@ -107,6 +100,6 @@ function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: Webh
       )}
     </ul>
     ${own.length > maxWebhooks && html`<p><a href="${here('webhooks')}">All ${own.length} webhooks of this service</a></p>`}
-    <p><a href="${here('webhooks', 'create')}">Create a webhook for this service</a></p>
+    <p>${linkButton(page, here('webhooks', 'create'), 'Create a webhook for this service', 'plain')}</p>
   </section>`;
 }

@@ -71,14 +71,6 @@ function offerReveal(input) {
 
 document.querySelectorAll('input[type="password"]').forEach(offerReveal);
 
-/** Escape closes the question whether to remove something. */
-document.addEventListener('keydown', ({ key, target }) => {
-  const question = key === 'Escape' && target.closest('details.destructive[open]');
-  if (!question) return;
-  question.open = false;
-  question.querySelector('summary').focus();
-});
-
 /** The reader enters a time of his zone, which the label names. The form sends milliseconds. */
 function enterLocalTime(zone) {
   const input = zone.closest('label').control;

@@ -3,7 +3,7 @@
 import type { TargetNames } from '../../audit/target-names.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
-import { pageButton } from '../../console/action.ts';
+import { linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderToolbar } from '../../console/list.ts';
 import { mayCall } from '../../lib/caller.ts';
@@ -23,6 +23,7 @@ import {
   startView,
   stateView,
   resumeLabel,
+  rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
 import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
@@ -131,7 +132,8 @@ function cardView({ title, figure, severity, lines = [] }: Card): Html {
   </li> `;
 }
 
-function versionCard({ installed, store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
+function versionCard({ installed, store }: HomeOptions, page: PageContext<unknown>): Card {
+  const { href, caller } = page;
   const { version, build } = installed();
   const isAdministrator = mayCall(caller, 'administrator');
   const newest = isAdministrator && newestReachable(store);
@@ -146,11 +148,7 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
             >${versionName(newest.version)} is available</a
           >`
         : newest === undefined && html`This is the newest version.`,
-      former
-        ? html`<a href="${href('system', 'upgrades')}?rollback=${encodeURIComponent(former.id)}"
-            >Roll back to ${formatVersion(former)} …</a
-          >`
-        : false,
+      former ? rollbackLink(page, `Roll back to ${formatVersion(former)} …`, former) : false,
     ],
   };
 }
@@ -186,7 +184,8 @@ function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unkno
   };
 }
 
-function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
+function catalogCard({ catalogCache }: HomeOptions, page: PageContext<unknown>): Card {
+  const { href, caller } = page;
   const audience = audienceOf(caller);
   const { services, folders } = catalogCache.listing(audience);
   const prefix = audience === 'administrators' ? 'In' : 'Visible to you, in';
@@ -196,7 +195,7 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
     lines: [
       html`${prefix} the root and ${formatCount(folders.length, 'folder')}`,
       mayCall(caller, 'publisher') &&
-        html`<a href="${href('services', 'createService')}">Create a service</a>`,
+        linkButton(page, href('services', 'createService'), 'Create a service', 'plain'),
     ],
   };
 }

@@ -1,5 +1,5 @@
 // Small parts of pages about jobs: title, state, figures.
-import { pageButton } from '../../console/action.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderTime } from '../../console/time.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -67,11 +67,20 @@ export function startView(startAt: number, now: number): Html {
     : html`Due since ${renderTime(startAt)}. It starts as soon as a maintenance window is open.`;
 }
 
+/** To the form of a rollback, which then leads to the page of the new job. */
+export function rollbackLink(page: PageContext<unknown>, label: string, to?: { readonly id: string }): Html {
+  const form = formHref(page, page.href('system', 'upgrades', 'rollback'), {
+    ...(to && { versionManifest: JSON.stringify({ id: to.id }) }),
+    next: page.href('system', 'jobs', '{jobId}'),
+  });
+  return linkButton(page, form, label, 'destructive');
+}
+
 /** Cancel and Move. */
 export function scheduleActions(job: Job, page: PageContext<unknown>): Html | false {
   if (job.state !== 'scheduled' || page.formToken === '') return false;
   const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
   const cancel = { label: 'Cancel', action: at('cancel'), next: at(), isDestructive: true };
   return html`${pageButton(page, { ...cancel, worksWhileReadOnly: true })}
-  ${!page.isReadOnly && html`<a href="${at('reschedule')}">Move …</a>`}`;
+  ${linkButton(page, at('reschedule'), 'Move …', 'plain')}`;
 }

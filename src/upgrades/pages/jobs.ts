@@ -26,6 +26,7 @@ import {
   stateLabel,
   stateView,
   resumeLabel,
+  rollbackLink,
 } from './job-parts.ts';
 import { phasesView, tilesOf, tilesView } from './picture.ts';
 
@@ -83,7 +84,7 @@ function timesView({ store, job, at, page }: JobState): Html {
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
   if (endedAt === null) return html`${start}${began}.`;
   return html`${start}${began}, ended ${renderAgo(endedAt, at)}.
-    ${canRollBack(store, job) && html`<a href="${page.href('system', 'upgrades')}?rollback">Roll back …</a>`}`;
+    ${canRollBack(store, job) && rollbackLink(page, 'Roll back …')}`;
 }
 
 /** Whether the job has installed the newest version, and a rollback can take it back. */

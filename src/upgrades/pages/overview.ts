@@ -1,9 +1,7 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
 // and the last jobs. With a version in the address, a step of the upgrade wizard instead.
-import { hiddenFields } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -11,7 +9,6 @@ import type { JobService } from '../jobs/job-service.ts';
 import { isJobRunning, isOpen, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
-import { countMovesOfRollbacks } from '../planning/workloads.ts';
 import {
   type Deployment,
   currentManifest,
@@ -22,10 +19,10 @@ import {
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { lastJobs } from './job-list.ts';
-import { repairText, signInHint } from './job-parts.ts';
+import { repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { versionName } from './versions.ts';
-import { upgradeWizard, windowsBox } from './wizard.ts';
+import { upgradeWizard } from './wizard.ts';
 
 type PageOf = PageContext<unknown>;
 
@@ -117,43 +114,8 @@ function repairNotice(store: ReadableStore): Html | false {
   return failed !== undefined && !isShown && html`<p class="notice">${repairText(failed, false)}</p>`;
 }
 
-/** Two clicks, because a rollback cannot be cancelled. */
+/** Nothing if a rollback would be refused. */
 function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): Html | false {
-  const targets = rollbackTargets(present);
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  if (targets.length === 0 || blocked !== undefined || page.isReadOnly) return false;
-  if (page.formToken === '') return signInHint(page, 'roll back');
-  const moves = countMovesOfRollbacks(present);
-  const chosen = page.query.get('rollback');
-  // The newest target comes first, so the first one removes one patch.
-  const option = (version: Version, index: number) =>
-    html`<option value="${JSON.stringify({ id: version.id })}"${version.id === chosen && html` selected`}>
-      ${formatVersion(version)}: removes ${formatRemoved(present.patches, targets.length - index - 1)}, puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}
-    </option> `;
-  const hidden = { f: 'html', token: page.formToken, next: page.href('system', 'jobs', '{jobId}') };
-  return html`<details class="destructive" id="rollback" ${chosen !== null && 'open'}>
-    <summary>Roll back …</summary>
-    <form method="post" action="${page.here('rollback')}">
-      ${hiddenFields(hidden)}
-      <label for="rollback-to">Roll back to</label>
-      <select id="rollback-to" name="versionManifest">
-        ${targets.map(option)}
-      </select>
-      ${windowsBox('rollback', store, page)}
-      <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
-      <button class="destructive">Roll back</button>
-    </form>
-  </details>`;
-}
-
-const maxRemoved = 3;
-
-/** The patches from the index `first` on. */
-function formatRemoved(patches: readonly Version[], first: number): string {
-  const names = patches
-    .slice(first, first + maxRemoved)
-    .map(versionName)
-    .join(', ');
-  const rest = patches.length - first - maxRemoved;
-  return rest > 0 ? `${names} and ${formatNumber(rest)} more` : names;
+  return rollbackTargets(present).length > 0 && blocked === undefined && rollbackLink(page, 'Roll back …');
 }

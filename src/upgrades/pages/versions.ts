@@ -7,11 +7,18 @@ import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { Option, PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';
-import { type Deployment, deployment, importedManifest, newestInstalled } from '../versions/deployment.ts';
+import {
+  type Deployment,
+  deployment,
+  importedManifest,
+  newestInstalled,
+  rollbackTargets,
+} from '../versions/deployment.ts';
+import { countMovesOfRollbacks } from '../planning/workloads.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { repairText } from './job-parts.ts';
@@ -24,6 +31,33 @@ export function versionName(version: Version): string {
   return typeof name === 'string' && name !== ''
     ? truncate(name, maxName)
     : `${version.type} ${version.version}`;
+}
+
+/** The versions that a rollback can return to, the newest first, and what it removes. */
+export function rollbackOptions(present: Deployment): Option[] {
+  const targets = rollbackTargets(present);
+  const moves = countMovesOfRollbacks(present);
+  // The first one removes one patch.
+  return targets.map((version, index) => {
+    const removed = formatRemoved(present.patches, targets.length - index - 1);
+    const containers = formatCount(moves.get(version.id) ?? 0, 'container');
+    return {
+      value: JSON.stringify({ id: version.id }),
+      label: `${formatVersion(version)}: removes ${removed}, puts back ${containers}`,
+    };
+  });
+}
+
+const maxRemoved = 3;
+
+/** The patches from the index `first` on. */
+function formatRemoved(patches: readonly Version[], first: number): string {
+  const names = patches
+    .slice(first, first + maxRemoved)
+    .map(versionName)
+    .join(', ');
+  const rest = patches.length - first - maxRemoved;
+  return rest > 0 ? `${names} and ${formatNumber(rest)} more` : names;
 }
 
 export function versionsView(store: ReadableStore, page: PageContext<unknown>): Html {

@@ -347,11 +347,7 @@ const startAtControl = html`<div class="field">
 </div>`;
 
 /** Only if there are windows: a start at another time may be outside of them too. */
-export function windowsBox(
-  id: string,
-  store: ReadableStore,
-  { href, now }: PageContext<unknown>,
-): Html | false {
+function windowsBox(id: string, store: ReadableStore, { href, now }: PageContext<unknown>): Html | false {
   const windows = store.read(maintenanceWindows);
   if (windows.length === 0) return false;
   const state = windowsAt(windows, now);

@@ -1,5 +1,5 @@
 // The pages of uploaded files: the list, and one file.
-import { formHref, linkButton, pageButton } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
 import { compareNaturally, renderFacts, renderMenu } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
@@ -47,7 +47,7 @@ export function uploadsView(uploads: readonly Upload[], page: PageContext<unknow
         cell: (upload) =>
           renderMenu(upload.itemID, upload.itemName, [
             html`<a href="${page.here(upload.itemID)}">Open</a>`,
-            deleteButton(upload, page),
+            deleteLink(upload, page),
           ]),
       },
     ],
@@ -64,17 +64,9 @@ export function uploadView(page: PageContext<Upload>): Html {
     ['Uploaded', renderAgo(date, page.now)],
     ['Id', html`<code>${itemID}</code>`],
   ])}
-    ${deleteButton(page.subject, page)}`;
+    ${deleteLink(page.subject, page)}`;
 }
 
-function deleteButton({ itemID, itemName }: Upload, page: PageContext<unknown>): Html | false {
-  return pageButton(page, {
-    action: page.href('uploads', itemID, 'delete'),
-    label: 'Delete',
-    next: page.href('uploads'),
-    confirm: {
-      subject: itemName,
-      warning: `The file ${itemName} is deleted at once. Settings that name it must name another one.`,
-    },
-  });
+function deleteLink({ itemID }: Upload, page: PageContext<unknown>): Html {
+  return linkButton(page, page.href('uploads', itemID, 'delete'), 'Delete …', 'destructive');
 }

@@ -1,5 +1,5 @@
 // The page of one delivery: its attempts with their responses, when the next one is due, and the request.
-import { formHref } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -105,7 +105,7 @@ function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined)
   if (formToken === '' || delivery.state === 'pending') return false;
   if (webhook?.active) return renderRedeliver(page, webhook, delivery, next);
   const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
-  return html`<span>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</span>`;
+  return html`<span>The webhook is not active. ${linkButton(page, activate, 'Activate it', 'plain')} to redeliver.</span>`;
 }
 
 /** The newest is first, and its response is open. */

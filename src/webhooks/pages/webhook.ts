@@ -1,6 +1,6 @@
 // The page of one webhook: at the left its health, what can be redelivered and its newest deliveries; at the right its
 // receiver, events, key and retries.
-import { formHref } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
@@ -107,7 +107,7 @@ function renderActions(page: PageContext<Webhook>): Html {
   const { subject: webhook, here } = page;
   return html`<div class="lead-actions" id="actions" data-live="5">
     ${!webhook.active && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
-    <a href="${formHref(page, here('edit'))}">Edit</a>
+    ${linkButton(page, formHref(page, here('edit')), 'Edit', 'plain')}
   </div>`;
 }
 
@@ -130,7 +130,7 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
     <h2>Signature key</h2>
     <p>
       The key signs every delivery. ${until !== null && html`The previous key signs too until ${renderTime(until)}.`}
-      <a href="${here('rotateKey')}">Rotate key …</a>
+      ${linkButton(page, here('rotateKey'), 'Rotate key …', 'plain')}
     </p>
     <h2>Retries</h2>
     <p>
@@ -139,8 +139,8 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
     </p>
     <h2>Danger zone</h2>
     <div class="actions" id="danger" data-live="5">
-      ${webhook.active && html`<a class="destructive" href="${formHref(page, here('deactivate'))}">Deactivate …</a>`}
-      <a class="destructive" href="${formHref(page, here('delete'), { next: href('services', 'webhooks') })}">Delete …</a>
+      ${webhook.active && linkButton(page, formHref(page, here('deactivate')), 'Deactivate …', 'destructive')}
+      ${linkButton(page, formHref(page, here('delete'), { next: href('services', 'webhooks') }), 'Delete …', 'destructive')}
     </div>`;
 }
 

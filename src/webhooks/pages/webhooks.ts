@@ -257,8 +257,8 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
         label: `Redeliver ${formatNumber(undelivered)} not delivered`,
       }),
     html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
-    html`<a href="${formHref(page, webhookHref(page, id, 'edit'))}">Edit</a>`,
-    active && html`<a class="destructive" href="${deactivate}">Deactivate …</a>`,
+    linkButton(page, formHref(page, webhookHref(page, id, 'edit')), 'Edit', 'plain'),
+    active && linkButton(page, deactivate, 'Deactivate …', 'destructive'),
   ]);
 }
 

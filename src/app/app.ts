@@ -49,7 +49,7 @@ export type NewApp = AppOptions & { readonly catalog: InitialCatalog };
 export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
-  const { metrics, tokenService } = services;
+  const { metrics, tokenService, signInService } = services;
   const assets = new Assets(colored(options.assets, config.CONSOLE_COLOR), config.ADMIN_PATH);
   const bodyLimits = new BodyLimits({
     runtime,
@@ -115,7 +115,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const admin = adminResource(options, services, urls);
   const portal = { name, currentVersion: () => currentVersion(store) };
   const hasProvider = config.oidc !== undefined;
-  const tokens = tokensResource({ tokenService, urls, store, runtime, portal, hasProvider });
+  const tokens = tokensResource({ tokenService, signInService, urls, store, runtime, portal, hasProvider });
   const rest = restResource(options, services, urls);
   const trees = [
     { name: 'admin', prefix: config.ADMIN_PATH, root: admin, hasPages: true },
@@ -148,7 +148,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await metricsHttp?.ready();
   // As late as possible, because the password is hashed on another thread meanwhile.
   const createdAdministrator = await whileStarting(() =>
-    tokenService.ensureAdministrator(config.ADMIN_USERNAME, options.adminHash),
+    signInService.ensureAdministrator(config.ADMIN_USERNAME, options.adminHash),
   );
   if (!config.LOCAL_SIGN_IN && !isLocalAdministrator(findUser(store, config.ADMIN_USERNAME)))
     options.logger.warn('no password is accepted: ADMIN_USERNAME names no local administrator');
@@ -163,7 +163,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     createdAdministrator,
     stop: () => stop(),
     issueAdminToken: () =>
-      tokenService.issueToken(config.ADMIN_USERNAME, adminTokenMinutes, ({ username: user, role }) =>
+      signInService.issueToken(config.ADMIN_USERNAME, adminTokenMinutes, ({ username: user, role }) =>
         services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
       ),
     async close() {

@@ -60,14 +60,14 @@ export async function mountRest(
 export async function mountOidc({ http, options, services, urls, frame }: Mount): Promise<void> {
   const { config, runtime, logger } = options;
   if (!config.oidc) return;
-  const { tokenService, auditService } = services;
+  const { signInService, auditService } = services;
   const provider = new IdentityProvider({
     ...config.oidc,
     runtime,
     onFailure: (failure) => logger.warn(failure, 'a request to the identity provider failed'),
   });
   const prefix = `${config.TOKENS_PATH}/oidc`;
-  await http.register(oidcRoutes, { prefix, provider, tokenService, auditService, runtime, urls, frame });
+  await http.register(oidcRoutes, { prefix, provider, signInService, auditService, runtime, urls, frame });
 }
 
 export async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {

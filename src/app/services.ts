@@ -5,6 +5,7 @@ import { auditResource } from '../audit/audit.rest.ts';
 import { operationTitles } from '../audit/pages/titles.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { SignInLimit } from '../auth/sign-in-limit.ts';
+import { SignInService } from '../auth/sign-in-service.ts';
 import { TokenService } from '../auth/token-service.ts';
 import { expirationMinutes } from '../auth/token.ts';
 import { securityResource } from '../auth/users.rest.ts';
@@ -93,7 +94,8 @@ export function createServices(options: AppOptions) {
     onLost: (entry, error) =>
       logger.error({ entry, err: error }, 'an entry of the audit trail could not be stored'),
   });
-  const tokenService = new TokenService({
+  const tokenService = new TokenService({ store, runtime, tasks });
+  const signInService = new SignInService({
     store,
     runtime,
     tasks,
@@ -174,6 +176,7 @@ export function createServices(options: AppOptions) {
     tasks,
     auditService,
     tokenService,
+    signInService,
     catalogCache,
     metrics,
     eventPublisher,
@@ -203,7 +206,7 @@ function requestOptionsOf({ config, version }: AppOptions): RequestOptions {
 
 export function adminResource(options: AppOptions, services: Services, urls: PublicUrls): Resource {
   const { config, store, runtime, executor } = options;
-  const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
+  const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, signInService } = services;
   const installed = () => newestInstalled(store.read(deployment));
   const webhookDeps = {
     store,
@@ -228,7 +231,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
   });
   const root: Resource = rootResource(installed, home, {
     mode: modeResource(store, runtime, isJobRunning),
-    security: securityResource(store, runtime, tokenService),
+    security: securityResource(store, runtime, signInService),
     services: catalogResource({
       store,
       runtime,

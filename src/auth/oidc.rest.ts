@@ -26,7 +26,7 @@ import {
   writeAttempt,
 } from './oidc/attempt.ts';
 import type { IdentityProvider } from './oidc/provider.ts';
-import type { TokenService } from './token-service.ts';
+import type { SignInService } from './sign-in-service.ts';
 import { hashToken } from './token.ts';
 
 const operation = 'tokens/oidc/callback';
@@ -36,7 +36,7 @@ const maxKeptLength = 2500;
 
 type OidcOptions = {
   readonly provider: IdentityProvider;
-  readonly tokenService: TokenService;
+  readonly signInService: SignInService;
   readonly auditService: AuditTrail;
   readonly runtime: Runtime;
   readonly urls: PublicUrls;
@@ -128,11 +128,11 @@ function attemptOf(request: FastifyRequest, { searchParams }: URL): Attempt {
 
 async function signIn(
   request: FastifyRequest,
-  { provider, tokenService, auditService }: OidcOptions,
+  { provider, signInService, auditService }: OidcOptions,
   { callback, attempt }: { callback: URL; attempt: Attempt },
 ): Promise<string> {
   const address = clientAddress(request);
-  return tokenService.signInProvided({
+  return signInService.signInProvided({
     attempt: derive(attempt, 'state'),
     address,
     userAgent: request.headers['user-agent'],

@@ -18,7 +18,7 @@ import type { ReadableStore } from '../store/store.ts';
 import { keysOf, refuseKey } from './key.ts';
 import { ownKeysResource } from './keys.rest.ts';
 import { type Account, accountView } from './pages/account.ts';
-import type { TokenService } from './token-service.ts';
+import type { SignInService } from './sign-in-service.ts';
 import { tokens } from './token.ts';
 import {
   changeOwnPassword,
@@ -59,7 +59,7 @@ const ownAccount = { name: 'Show your account', path: ['security', 'self'] };
 type SelfOptions = {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
-  readonly tokenService: TokenService;
+  readonly signInService: SignInService;
 };
 
 export function selfResource(options: SelfOptions): Resource {
@@ -104,7 +104,7 @@ function readSelf(
   };
 }
 
-function changePasswordOperation({ store, tokenService }: SelfOptions): Operation {
+function changePasswordOperation({ store, signInService }: SelfOptions): Operation {
   return operation({
     title: 'Change password',
     description: 'Changes your password and ends your other sessions.',
@@ -128,8 +128,8 @@ function changePasswordOperation({ store, tokenService }: SelfOptions): Operatio
     run: async ({ values, caller, tokenHash = '', request, update }) => {
       const username = caller?.username ?? '';
       const attempt = { username, password: values.password, address: request.address };
-      await tokenService.requirePassword('password', attempt);
-      const password = await tokenService.hashPassword(values.newPassword, attempt);
+      await signInService.requirePassword('password', attempt);
+      const password = await signInService.hashPassword(values.newPassword, attempt);
       await update((transaction) => changeOwnPassword(transaction, username, password, tokenHash), {
         target: `security/users/${username}`,
       });

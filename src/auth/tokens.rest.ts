@@ -18,12 +18,14 @@ import {
   success,
 } from '../rest/resource.ts';
 import { type PortalOptions, portalResources } from './portal.rest.ts';
+import type { SignInService } from './sign-in-service.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 import { findUser, sourceOf } from './user.ts';
 
 type TokensOptions = PortalOptions & {
   readonly tokenService: TokenService;
+  readonly signInService: SignInService;
   /** Whether users sign in at an identity provider. */
   readonly hasProvider: boolean;
 };
@@ -78,7 +80,7 @@ export function tokensResource(options: TokensOptions): Resource {
   });
 }
 
-function generateTokenOperation({ tokenService, urls }: TokensOptions): Operation {
+function generateTokenOperation({ tokenService, signInService, urls }: TokensOptions): Operation {
   return operation({
     title: 'Generate token',
     description:
@@ -97,11 +99,11 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
     }),
     // An unknown name is not recorded: it may be a password in the wrong field.
     actor: ({ values: { username = '' } }) => ({
-      user: tokenService.findUsername(username) ?? null,
+      user: signInService.findUsername(username) ?? null,
       role: null,
     }),
     run: async ({ values, request, auditEntry }): Promise<Outcome> => {
-      const { token, expires } = await tokenService.signIn({
+      const { token, expires } = await signInService.signIn({
         username: values.username,
         password: values.password,
         address: request.address,

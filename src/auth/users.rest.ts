@@ -21,7 +21,7 @@ import { refuseKey } from './key.ts';
 import { keysResource } from './keys.rest.ts';
 import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
-import type { TokenService } from './token-service.ts';
+import type { SignInService } from './sign-in-service.ts';
 import { endTokens } from './token.ts';
 import {
   addUser,
@@ -69,21 +69,21 @@ type UsersJson = { readonly users: readonly ListedUser[] };
 export function securityResource(
   store: ReadableStore,
   runtime: Runtime,
-  tokenService: TokenService,
+  signInService: SignInService,
 ): Resource {
   return folder(
     { title: 'Security', description: 'The users of this system and their keys.' },
     {
       keys: keysResource(store),
-      self: selfResource({ store, runtime, tokenService }),
+      self: selfResource({ store, runtime, signInService }),
       users: resource({
         title: 'Users',
         description: 'The users, their roles, and when they last signed in.',
         answer: usersAnswer,
         view: (page) => usersView((page.json as unknown as UsersJson).users, page),
         operations: {
-          add: addOperation(store, runtime, tokenService),
-          update: updateOperation(store, tokenService),
+          add: addOperation(store, runtime, signInService),
+          update: updateOperation(store, signInService),
           remove: removeOperation(store),
           endSessions: endSessionsOperation(store, runtime),
         },
@@ -105,7 +105,7 @@ const userList = { name: 'Show all users', path: ['security', 'users'] };
 
 const targetOf = (username: string) => `security/users/${username}`;
 
-function addOperation(store: ReadableStore, runtime: Runtime, tokenService: TokenService): Operation {
+function addOperation(store: ReadableStore, runtime: Runtime, signInService: SignInService): Operation {
   return operation({
     title: 'Add user',
     description: 'Adds a user, who then signs in with the name and the password.',
@@ -113,7 +113,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
     fields: { username: newUsername, password, role },
     run: async ({ values, update }) => {
       requireFreeName(store, values.username);
-      const { hash, credentialId } = await tokenService.hashPassword(values.password);
+      const { hash, credentialId } = await signInService.hashPassword(values.password);
       const user = {
         username: values.username,
         role: values.role,
@@ -129,7 +129,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
   });
 }
 
-function updateOperation(store: ReadableStore, tokenService: TokenService): Operation {
+function updateOperation(store: ReadableStore, signInService: SignInService): Operation {
   return operation({
     title: 'Update user',
     description:
@@ -145,7 +145,7 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
       const change = {
         role: values.role,
         password:
-          values.password === undefined ? undefined : await tokenService.hashPassword(values.password),
+          values.password === undefined ? undefined : await signInService.hashPassword(values.password),
       };
       await update((transaction) => updateUser(transaction, values.username, change), {
         target: targetOf(values.username),

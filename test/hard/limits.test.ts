@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { hashingLimits } from '../../src/auth/token-service.ts';
+import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import {

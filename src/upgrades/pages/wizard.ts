@@ -252,12 +252,7 @@ function hopsView(hops: readonly PlannedHop[]): Html {
 
 function imageTable({ plan }: PreparedJob): Html {
   const moves = updatedWorkloads(plan).flatMap(({ name, component, parts }) =>
-    parts.map(({ image, formerImage, presentImage }) => ({
-      name,
-      component,
-      image,
-      before: presentImage ?? formerImage,
-    })),
+    parts.map(({ image, formerImage }) => ({ name, component, image, before: formerImage })),
   );
   const rest = moves.length - maxSteps;
   const rows = moves

@@ -9,8 +9,6 @@ export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
-  /** Set if the container has another image than `formerImage` now, because an abandoned job has changed it. */
-  readonly presentImage?: string;
 };
 
 /** The unit that a step moves, for example one Deployment of a cluster. */

@@ -4,13 +4,13 @@ import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import {
   type Inventory,
+  type JobEnd,
   type Move,
   type MovePlan,
   type Workload,
   maxWorkloads,
 } from '../../planning/workloads.ts';
 import type { Container } from '../../versions/manifest.ts';
-import { formatAbandonedJob, isAbandoned, mayBeUnhealthy } from './abandoned-job.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -18,7 +18,8 @@ import {
   matchContainers,
   normalizeName,
 } from './matching.ts';
-import { type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
+import { type JobEnds, type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
+import { annotations, parseImages } from './patch.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -65,13 +66,7 @@ function planContainers(
   const matches: MatchResult[] = [];
   let count = 0;
   for (const { existing, added: extra } of versions) {
-    const match = matchContainers(
-      [...existing, ...extra],
-      cluster,
-      planned,
-      options.imageRegistry,
-      state.jobEnds,
-    );
+    const match = matchContainers([...existing, ...extra], cluster, planned, options.imageRegistry);
     matches.push(match);
     count += match.workloads.length;
     // The preflight refuses such a plan.
@@ -102,7 +97,7 @@ function planContainers(
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
-      ...formatAbandonedJobs(state, workloads.flat()),
+      ...formatAbandoned(state),
       ...formatUnhealthyNotices(state, workloads.flat()),
       ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
       ...state.notices,
@@ -122,15 +117,39 @@ function formatAdded(added: readonly Container[]): string[] {
   ];
 }
 
-function formatAbandonedJobs(
-  { workloads = [], jobEnds }: NamespaceState,
-  moved: readonly Workload[],
-): string[] {
-  const names = new Set(moved.map(({ name }) => name));
+const endsOfAbandoned: Readonly<Partial<Record<JobEnd, string>>> = {
+  unknown: 'which this Steward does not know',
+  reverted: 'which did not put it back',
+};
+
+/** Workloads that a job has changed and left behind: its store is lost, or its reverting failed. */
+function formatAbandoned({ workloads = [], jobEnds }: NamespaceState): string[] {
+  const { job, state, formerImages } = annotations;
   return workloads
     .filter((found) => isAbandoned(found, jobEnds))
     .slice(0, maxNotices)
-    .map((found) => truncate(formatAbandonedJob(found, jobEnds, names.has(pathOf(found))), maxMessage));
+    .map((found) => {
+      const { [job]: id = '', [state]: is = '', [formerImages]: former = '' } = found.annotations;
+      const end = endsOfAbandoned[endOf(found, jobEnds)] ?? '';
+      const text = `${pathOf(found)} was changed by the job ${id}, ${end} (${state}: ${is}; ${formerImages}: ${former}).`;
+      return truncate(text, maxMessage);
+    });
+}
+
+/** Not if another client has put back the images from before the job. */
+function isAbandoned(found: ClusterWorkload, jobEnds: JobEnds): boolean {
+  const former = parseImages(found.annotations[annotations.formerImages]);
+  const isChanged = found.containers.some(({ name, image }) => (former.get(name) ?? image) !== image);
+  return isChanged && endsOfAbandoned[endOf(found, jobEnds)] !== undefined;
+}
+
+/** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
+function mayBeUnhealthy(found: ClusterWorkload, jobEnds: JobEnds): boolean {
+  return endOf(found, jobEnds) === 'unfinished' || isAbandoned(found, jobEnds);
+}
+
+function endOf({ annotations: found }: ClusterWorkload, jobEnds: JobEnds): JobEnd {
+  return jobEnds.get(found[annotations.job] ?? '') ?? 'succeeded';
 }
 
 function groupUnmatched(
@@ -179,9 +198,9 @@ function clusterProblems(messages: readonly string[]) {
 function swapImages({ parts, ...workload }: Workload): Workload {
   return {
     ...workload,
-    parts: parts.map(({ container, image, formerImage, presentImage }) => ({
+    parts: parts.map(({ container, image, formerImage }) => ({
       container,
-      image: presentImage ?? formerImage ?? image,
+      image: formerImage ?? image,
       formerImage: image,
     })),
   };

@@ -4,7 +4,6 @@ import { groupBy } from '../../../lib/collections.ts';
 import { maxProblems } from '../../../lib/errors.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../planning/workloads.ts';
 import type { Container } from '../../versions/manifest.ts';
-import { type JobEnds, isAbandoned, recordedImages } from './abandoned-job.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
 
@@ -24,7 +23,6 @@ export function matchContainers(
   cluster: readonly ClusterWorkload[],
   planned: PlannedImages,
   registry: string | undefined,
-  jobEnds: JobEnds = new Map(),
 ): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
   const matchedBy = new Map<string, string>();
@@ -34,10 +32,8 @@ export function matchContainers(
   function addPart(found: ClusterWorkload, target: ClusterContainer, container: Container): void {
     const path = pathOf(found);
     const key = keyOf(path, target.name);
-    const presentImage = planned.get(key) ?? target.image;
-    const image = pinImage(locateImage(container.image, presentImage, registry), container.checksum);
-    const hasRecord = !planned.has(key) && isAbandoned(found, jobEnds);
-    const formerImage = (hasRecord ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
+    const formerImage = planned.get(key) ?? target.image;
+    const image = pinImage(locateImage(container.image, formerImage, registry), container.checksum);
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
       parts: new Map<string, WorkloadContainer>(),
@@ -51,12 +47,7 @@ export function matchContainers(
       return;
     }
     matchedBy.set(key, container.name);
-    workload.parts.set(target.name, {
-      container: target.name,
-      image,
-      formerImage,
-      ...(formerImage !== presentImage && { presentImage }),
-    });
+    workload.parts.set(target.name, { container: target.name, image, formerImage });
   }
 
   const byName = indexByName(cluster);

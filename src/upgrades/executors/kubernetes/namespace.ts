@@ -2,10 +2,10 @@
 // an upgrade.
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { JobEnd } from '../../planning/workloads.ts';
-import { type JobEnds, jobOf } from './abandoned-job.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
+import { annotations } from './patch.ts';
 import {
   type Permission,
   eventPermissions,
@@ -40,6 +40,9 @@ export type NamespaceOptions = {
   /** How long a job waits for an API server that is unavailable. */
   readonly patienceMs: number;
 };
+
+/** How each job that an annotation names has ended, by its id. */
+export type JobEnds = ReadonlyMap<string, JobEnd>;
 
 export type NamespaceState = {
   readonly workloads: readonly ClusterWorkload[] | undefined;
@@ -139,7 +142,7 @@ async function findJobEnds(
   { findJobEnd }: NamespaceOptions,
 ): Promise<JobEnds> {
   const ends = new Map<string, JobEnd>();
-  for (const job of new Set(workloads.flatMap((one) => jobOf(one) ?? [])))
+  for (const job of new Set(workloads.flatMap((one) => one.annotations[annotations.job] ?? [])))
     // Other clients can write annotations, so not every value is the id of a job.
     ends.set(job, /^[\w-]{1,64}$/.test(job) ? await findJobEnd(job) : 'unknown');
   return ends;

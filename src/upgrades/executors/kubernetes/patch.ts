@@ -9,10 +9,8 @@ export const annotations = {
   state: 'steward/state',
   /** The run and the step of the job that have set the images last. */
   change: 'steward/change',
-  /** The images from before the job. A job can change a workload several times. */
+  /** The images from before the last change. */
   formerImages: 'steward/former-images',
-  /** The images that the job has set last. */
-  images: 'steward/images',
   /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
@@ -22,13 +20,13 @@ export const states: Readonly<Record<Direction, string>> = { image: 'updated', f
 /**
  * All annotations are part of this patch. A patch of annotations alone would raise the generation of a Deployment:
  * its controller would have to observe it again after the rollout. `resourceVersion` makes the API server refuse
- * the patch if the workload has changed since it was read. `change` is null if the patch changes no image.
+ * the patch if the workload has changed since it was read.
  */
 export function buildImagePatch(
   found: ClusterWorkload,
   { parts }: Workload,
   direction: Direction,
-  { jobId, change }: { readonly jobId: string; readonly change: string | null },
+  { jobId, change }: Pick<StepContext, 'jobId' | 'change'>,
 ): object {
   // A strategic merge takes over the order of the patch. In another order than that of the workload, it would
   // change more than images.
@@ -40,9 +38,6 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
-  const isOfJob = found.annotations[annotations.job] === jobId;
-  const recorded = (annotation: string) =>
-    isOfJob ? parseImages(found.annotations[annotation]) : new Map<string, string>();
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
@@ -50,11 +45,9 @@ export function buildImagePatch(
         [annotations.job]: jobId,
         [annotations.state]: states[direction],
         [annotations.change]: change,
-        [annotations.formerImages]: formatImages([
-          ...imagesOf(parts, 'formerImage'),
-          ...recorded(annotations.formerImages),
-        ]),
-        [annotations.images]: formatImages([...recorded(annotations.images), ...imagesOf(parts, direction)]),
+        [annotations.formerImages]: JSON.stringify(
+          Object.fromEntries(parts.map(({ container, formerImage }) => [container, formerImage])),
+        ),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
@@ -67,17 +60,6 @@ export function buildImagePatch(
       },
     },
   };
-}
-
-type ContainerImages = readonly (readonly [container: string, image: string | null])[];
-
-function imagesOf(parts: Workload['parts'], which: Direction): ContainerImages {
-  return parts.map((part) => [part.container, part[which]]);
-}
-
-/** A later image of a container replaces an earlier one. */
-function formatImages(images: ContainerImages): string {
-  return JSON.stringify(Object.fromEntries(images));
 }
 
 /** Other clients can write annotations, so the value may be anything. */

@@ -130,7 +130,7 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
     .map((part) => {
       const current = found.containers.find(({ name }) => name === part.container)?.image;
       if (current === undefined) throw new Error(`${path} no longer has the container ${part.container}.`);
-      if (current !== part.image && current !== part.formerImage && current !== part.presentImage)
+      if (current !== part.image && current !== part.formerImage)
         throw new Error(
           `${path} has the image ${current} in its container ${part.container}, neither ${part.formerImage ?? 'none'} nor ` +
             `${part.image}: another client has changed it.`,
@@ -138,12 +138,6 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
       return current === part[direction];
     })
     .every(Boolean);
-}
-
-/** Whether an abandoned job has changed the workload, and its annotations still name that job. */
-export function isOfAbandonedJob(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
-  const isChanged = parts.some(({ presentImage }) => presentImage !== undefined);
-  return isChanged && found.annotations[annotations.job] !== jobId;
 }
 
 export function isRolledOut(found: ClusterWorkload): boolean {

@@ -7,7 +7,7 @@ import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
-import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
+import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
 import { WorkloadEvents } from './workload-events.ts';
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 
@@ -87,24 +87,20 @@ export class WorkloadMover {
     const { cluster, workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
       const found = await readWorkload(move);
-      const isDone = hasTargetImages(found, workload, direction);
-      // A workload of an abandoned job becomes one of this job, also if it already has the images.
-      if (isDone && !isOfAbandonedJob(found, workload, context.jobId)) {
+      if (hasTargetImages(found, workload, direction)) {
         const isPatched = isPatchedBy(found, direction, context);
         if (isPatched) await this.#writeStart(move, found);
         return isPatched;
       }
       await this.#assertOwnership(move);
-      const { jobId, change } = context;
-      const patch = buildImagePatch(found, workload, direction, { jobId, change: isDone ? null : change });
       try {
-        await cluster.patchWorkload(found, patch);
+        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context));
       } catch (error) {
         if (hasStatus(error, 409)) continue;
         throw error;
       }
-      if (!isDone) await this.#writeStart(move, found);
-      return !isDone;
+      await this.#writeStart(move, found);
+      return true;
     }
   }
 

@@ -176,7 +176,6 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     services.jobWatcher.stop();
     bodyLimits.stop();
     await Promise.all([closeServer?.(), services.tasks.stop()]);
-    services.auditService.close();
     await store.close();
   }
 }

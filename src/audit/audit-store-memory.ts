@@ -1,5 +1,5 @@
-// The audit trail in memory: a limited number of entries. The user with the most entries loses the oldest one
-// first, so no user can push out the entries of others. Entries without a user are grouped by their operation.
+// The audit trail in memory: the newest successes and the newest other entries, so that refused requests cannot push
+// out the entries of changes.
 import {
   type AuditEntry,
   type AuditFilter,
@@ -54,8 +54,8 @@ export class MemoryAudit {
   };
 
   dump(): readonly AuditEntry[] {
-    return [...this.#successes.all(), ...this.#others.all()]
-      .sort((a, b) => a.number - b.number)
+    return this.#all()
+      .sort(byNumber)
       .map(({ entry }) => entry);
   }
 
@@ -86,7 +86,11 @@ export class MemoryAudit {
 
   /** Only failures are added by themselves, and these are rare. */
   #has(id: string): boolean {
-    return [...this.#successes.all(), ...this.#others.all()].some(({ entry }) => entry.id === id);
+    return this.#all().some(({ entry }) => entry.id === id);
+  }
+
+  #all(): Numbered[] {
+    return [...this.#successes.entries, ...this.#others.entries];
   }
 
   #forgetRefusals(at: number): void {
@@ -98,7 +102,7 @@ export class MemoryAudit {
 
   /** Newest first. `after` is the last of those that are already known. */
   #find(filter: AuditFilter, after?: Numbered): Numbered[] {
-    return [...this.#successes.all(), ...this.#others.all()]
+    return this.#all()
       .filter((one) => (!after || compare(after, one) < 0) && matchesAuditFilter(one.entry, filter))
       .sort(compare);
   }
@@ -112,75 +116,32 @@ function toEntry({ entry }: Numbered): AuditEntry {
   return freeze(entry);
 }
 
-/** Entries of one kind, by user or operation. */
+function byNumber(a: Numbered, b: Numbered): number {
+  return a.number - b.number;
+}
+
+/** The newest entries of one kind. At the limit, the next entry takes the place of the oldest. */
 class Trail {
   readonly #most: number;
-  readonly #groups = new Map<string, Queue>();
-  #count = 0;
+  #entries: Numbered[] = [];
+  /** The place of the next entry. */
+  #next = 0;
 
   constructor(most: number) {
     this.#most = most;
   }
 
-  add(numbered: Numbered): void {
-    const { user, operation } = numbered.entry;
-    const name = user === null ? `operation ${operation}` : `user ${user.toLowerCase()}`;
-    const group = this.#groups.get(name) ?? new Queue();
-    if (group.length === 0) this.#groups.set(name, group);
-    group.add(numbered);
-    this.#count += 1;
-    if (this.#count > this.#most) this.#removeOne();
+  get entries(): readonly Numbered[] {
+    return this.#entries;
   }
 
-  *all(): Iterable<Numbered> {
-    for (const group of this.#groups.values()) yield* group.all();
+  add(numbered: Numbered): void {
+    this.#entries[this.#next] = numbered;
+    this.#next = (this.#next + 1) % this.#most;
   }
 
   removeBefore(at: number): void {
-    for (const [name, group] of this.#groups) {
-      const { length } = group;
-      group.keepOnly(({ entry }) => entry.at >= at);
-      this.#count -= length - group.length;
-      if (group.length === 0) this.#groups.delete(name);
-    }
-  }
-
-  #removeOne(): void {
-    let [name, largest] = ['', new Queue()];
-    for (const [other, group] of this.#groups)
-      if (group.length > largest.length) [name, largest] = [other, group];
-    largest.removeOldest();
-    if (largest.length === 0) this.#groups.delete(name);
-    this.#count -= 1;
-  }
-}
-
-/** Entries of one group, oldest first. */
-class Queue {
-  #entries: Numbered[] = [];
-  /** The index of the oldest entry. Moving all entries whenever one is removed would cost measurable time. */
-  #first = 0;
-
-  get length(): number {
-    return this.#entries.length - this.#first;
-  }
-
-  add(numbered: Numbered): void {
-    this.#entries.push(numbered);
-  }
-
-  removeOldest(): void {
-    this.#first += 1;
-    // Without this, the removed entries would stay in memory.
-    if (this.#first * 8 > this.#entries.length) this.keepOnly(() => true);
-  }
-
-  keepOnly(isKept: (numbered: Numbered) => boolean): void {
-    this.#entries = this.all().filter(isKept);
-    this.#first = 0;
-  }
-
-  all(): Numbered[] {
-    return this.#entries.slice(this.#first);
+    this.#entries = this.#entries.filter(({ entry }) => entry.at >= at).sort(byNumber);
+    this.#next = this.#entries.length % this.#most;
   }
 }

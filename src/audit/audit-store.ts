@@ -5,7 +5,7 @@ import type { AuditEntry, AuditFilter } from '../store/audit-entry.ts';
 export const readBatch = 500;
 
 export type AuditStore = {
-  /** Newest first, and how many match, at most `maxCounted`. */
+  /** Newest first, and how many match, at most `maxCountedEntries`. */
   page: (
     filter: AuditFilter,
     start: number,

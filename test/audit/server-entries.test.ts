@@ -18,7 +18,14 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-type LogLine = { level: number; msg: string; auditEntry?: string; address?: string; status?: number };
+type LogLine = {
+  level: number;
+  msg: string;
+  auditEntry?: string;
+  entry?: { id: string };
+  address?: string;
+  status?: number;
+};
 const logLines = () => server.logLines.map((line) => JSON.parse(line) as LogLine);
 
 describe('a sign-in', () => {
@@ -158,25 +165,29 @@ it('a target that is not found is not named: it may be anything, even a token', 
   expect(JSON.stringify(entries)).not.toContain('some-secret-text');
 });
 
-describe('while the database is unavailable', () => {
-  it('entries wait in memory and are stored afterwards, equal refusals as one', async () => {
-    const { count } = server.store.audit;
-    const { add } = server.store.audit;
-    const fail = () => Promise.reject(new ServiceError('unavailable', 'unavailable'));
-    Object.assign(server.store.audit, { count: fail, add: fail });
-    const refuse = () => server.post('/admin/services/createFolder', {}, admin);
-    for (let n = 0; n < 3; n += 1) expect((await refuse()).statusCode).toBe(400);
-    expect((await server.post('/admin/mode/update', {}, admin)).statusCode).toBe(400);
-    expect(await entriesOf(server)).toEqual([]);
-    Object.assign(server.store.audit, { count, add });
-    await server.runtime.advance(1000);
-    const entries = await entriesOf(server);
-    expect(entries.map(({ operation }) => operation).sort()).toEqual([
-      'mode/update',
-      'services/createFolder',
-    ]);
-    expect(entries.reduce((sum, { count }) => sum + count, 0)).toBe(4);
-  });
+it('while the database is unavailable, entries are in the log only', async () => {
+  const { audit, update } = server.store;
+  const { add, count } = audit;
+  const fail = () => Promise.reject(new ServiceError('unavailable', 'unavailable'));
+  Object.assign(audit, { add: fail, count: fail });
+  const create = (fields: Record<string, string>) =>
+    server.post('/admin/services/createFolder', fields, admin);
+  const before = logLines().length;
+  expect((await create({})).statusCode).toBe(400);
+  server.store.update = fail;
+  expect((await create({ folderName: 'New' })).statusCode).toBe(503);
+  server.store.update = update;
+  Object.assign(audit, { add, count });
+  await server.runtime.advance(60_000);
+  expect(await entriesOf(server)).toEqual([]);
+  const lines = logLines().slice(before);
+  const lost = lines.filter(({ msg }) => msg === 'an entry of the audit trail could not be stored');
+  expect(lost).toMatchObject([
+    { level: 50, entry: { operation: 'services/createFolder', outcome: 'refused', code: 400 } },
+    { level: 50, entry: { operation: 'services/createFolder', outcome: 'failed', code: 503 } },
+  ]);
+  const requests = lines.filter(({ msg }) => msg === 'request');
+  expect(requests.map(({ auditEntry }) => auditEntry)).toEqual(lost.map(({ entry }) => entry?.id));
 });
 
 it('entries older than AUDIT_DAYS are removed', async () => {

@@ -50,7 +50,7 @@ async function startDatabase(): Promise<void> {
   for (const steward of stewards) await expect.poll(() => readiness(steward), eventually).toBe(200);
 }
 
-/** During an outage the audit trail holds back 100 entries of a user; the log gets the others. */
+/** The log gets the entries of writes that fail during an outage. */
 const entryInLog = 'an entry of the audit trail could not be stored';
 
 /** Checks that no server has logged more than the outages and the audit entries of refused writes. */

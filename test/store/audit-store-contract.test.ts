@@ -247,12 +247,22 @@ describe('the memory store', () => {
     expect((await store.audit.page({ outcome: 'refused', to: 9 }, 0, 1)).total).toBe(0);
   });
 
-  it('lets no user push out the entries of another', async () => {
+  it('lets refusals push out older refusals, and no success', async () => {
     const store = await openMemory();
-    await store.audit.count(refusal({ id: 'of bob', user: 'bob' }));
-    await store.audit.count(refusal({ id: 'unknown', user: null }));
-    for (let code = 0; code < 5_000; code += 1) await store.audit.count(refusal({ user: 'flood', code }));
-    expect(await idsOf(store, { user: 'bob' })).toEqual(['of bob']);
-    expect((await store.audit.page({ user: 'flood' }, 0, 1)).total).toBe(1_998);
+    await recordEach(store, [auditEntry({ id: 'success', at: 0 })]);
+    for (let code = 0; code < 2_001; code += 1)
+      await store.audit.count(refusal({ id: `${code}`, at: 1, code }));
+    expect(await idsOf(store, { to: 0 })).toEqual(['success']);
+    const others = await readAll(store, { outcome: 'refused' });
+    expect([others.length, others[0], others.at(-1)]).toEqual([2_000, '2000', '1']);
+  });
+
+  it('keeps the newest entries also after old ones were removed', async () => {
+    const store = await openMemory();
+    for (let at = 0; at < 2_500; at += 1) await store.audit.count(refusal({ id: `${at}`, at, code: at }));
+    await store.audit.removeBefore(1_000);
+    for (let at = 2_500; at < 3_200; at += 1) await store.audit.count(refusal({ id: `${at}`, at, code: at }));
+    const ids = await readAll(store, {});
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([2_000, '3199', '1200']);
   });
 });

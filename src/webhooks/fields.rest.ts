@@ -22,7 +22,7 @@ import { changeTypesRule, readChangeTypes } from './event.ts';
 import { type HeadersResult, readHeaders } from './sending/headers.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
 import { receiverProblem } from './sending/target-policy.ts';
-import { contentTypes, webhooks } from './webhook.ts';
+import { type Webhook, contentTypes } from './webhook.ts';
 
 const normalise = (value: string) => toNfc(value.trim());
 
@@ -76,8 +76,13 @@ export const webhookIds = text({ to: 4096 })
     picks: [],
   });
 
-export function idProblems(reader: Reader, ids: readonly string[] = []): readonly Problem[] {
-  const unknown = ids.filter((id) => !reader.get(webhooks, id));
+export const onlyWebhookIds = webhookIds
+  .optional()
+  .describe(`Only these webhooks: a comma list of at most ${maxWebhookIds} ids.`);
+
+/** `listed` are the webhooks that the ids may mean. */
+export function idProblems(listed: readonly Webhook[], ids: readonly string[] = []): readonly Problem[] {
+  const unknown = ids.filter((id) => !listed.some((webhook) => webhook.id === id));
   return problemsOf(
     'ids',
     unknown.map((id) => `there is no webhook ${truncate(id)}.`),

@@ -7,13 +7,13 @@ import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
 import { type FilterValues, filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
-import { idProblems, maxWebhookIds, webhookIds } from './fields.rest.ts';
+import { idProblems, onlyWebhookIds } from './fields.rest.ts';
 import { knownTypes } from './pages/deliveries.ts';
 import { deliveriesLink, deliveryLink, wasOrWere } from './pages/sentences.ts';
 import { type DeliveryFilter, isStatusClass } from './queue/delivery-filter.ts';
 import { type Delivery, recoverableStates, redeliveryOf } from './queue/delivery.ts';
 import { requestRedeliveries } from './queue/redelivery.ts';
-import { type Webhook, requireActive } from './webhook.ts';
+import { type Webhook, listWebhooks, requireActive } from './webhook.ts';
 
 export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
@@ -60,12 +60,7 @@ export function redeliverToOneOperation(deps: RedeliverDeps): Operation<Webhook>
   });
 }
 
-const redeliverToAllFields = {
-  ...redeliverFields,
-  ids: webhookIds
-    .optional()
-    .describe(`Only to these webhooks: a comma list of at most ${maxWebhookIds} ids.`),
-};
+const redeliverToAllFields = { ...redeliverFields, ids: onlyWebhookIds };
 
 export function redeliverToAllOperation(deps: RedeliverDeps): Operation {
   return redeliverMatchingOperation<unknown, typeof redeliverToAllFields>(deps, {
@@ -95,7 +90,7 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
     present: () => ({ state: recoverableStates.join(',') }),
     suggest: () => ({ changeType: knownTypes(store) }),
     answer: redeliveryAnswer,
-    check: ({ values }) => ({ problems: idProblems(store, idsOf(values)) }),
+    check: ({ values }) => ({ problems: idProblems(listWebhooks(store), idsOf(values)) }),
     run: async ({ subject, values, update }) => {
       const webhookId = webhookIdOf(subject);
       const entered: FilterValues = values;

@@ -14,7 +14,7 @@ import {
   resource,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { allWebhooksOperations, givenWebhooksOperations } from './all-webhooks.rest.ts';
+import { allWebhooksOperations, deleteGivenOperation } from './all-webhooks.rest.ts';
 import {
   eventPublishedAnswer,
   settingsAnswer,
@@ -59,7 +59,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
       create: createOperation(deps),
       publish: publishOperation(store, eventPublisher),
       ...allWebhooksOperations(deps, () => undefined),
-      ...givenWebhooksOperations(deps),
+      delete: deleteGivenOperation(deps),
       redeliver: redeliverToAllOperation(deps),
     },
     items: [webhookItems(deps)],

@@ -173,8 +173,6 @@ const successes: Record<string, Prepare> = {
   'services/webhooks/create': simple('services/webhooks/create', receiver),
   'services/webhooks/activateAll': simple('services/webhooks/activateAll', {}),
   'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll', {}),
-  'services/webhooks/activate': onWebhooks('activate'),
-  'services/webhooks/deactivate': onWebhooks('deactivate'),
   'services/webhooks/delete': onWebhooks('delete'),
   'services/webhooks/redeliver': simple('services/webhooks/redeliver', { changeType: 'Never' }),
   'services/webhooks/deliveries/{delivery}/redeliver': async (server) => {

@@ -32,8 +32,6 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/webhooks/publish': ['publisher', 'writes'],
   'admin services/webhooks/activateAll': ['administrator', 'writes'],
   'admin services/webhooks/deactivateAll': ['administrator', 'writes'],
-  'admin services/webhooks/activate': ['administrator', 'writes'],
-  'admin services/webhooks/deactivate': ['administrator', 'writes'],
   'admin services/webhooks/delete': ['administrator', 'writes'],
   'admin services/webhooks/redeliver': ['administrator', 'writes'],
   'admin services/webhooks/deliveries': ['administrator'],

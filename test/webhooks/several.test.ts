@@ -30,13 +30,13 @@ describe('the operations', () => {
   it('deactivate, activate and delete the given webhooks, and count those that they change', async () => {
     const [one, two, three] = await registerThree();
     await hooks.act(`${three}/deactivate`);
-    expect(await hooks.act('deactivate', { ids: `${one},${three}` })).toEqual({
+    expect(await hooks.act('deactivateAll', { ids: `${one},${three}` })).toEqual({
       status: 'success',
       webhooks: 1,
       discarded: 0,
     });
     expect(await names()).toEqual(['Bo']);
-    expect(await hooks.act('activate', { ids: `${one}, ${two}, ${one}` })).toEqual({
+    expect(await hooks.act('activateAll', { ids: `${one}, ${two}, ${one}` })).toEqual({
       status: 'success',
       webhooks: 1,
       discarded: 0,
@@ -53,11 +53,11 @@ describe('the operations', () => {
     hooks.answerWith(500);
     await hooks.publish();
     await hooks.settle();
-    expect(await hooks.act('deactivate', { ids: one })).toMatchObject({ discarded: 1 });
+    expect(await hooks.act('deactivateAll', { ids: one })).toMatchObject({ discarded: 1 });
     expect(await hooks.act('delete', { ids: `${one},${two}` })).toMatchObject({ webhooks: 2, discarded: 1 });
   });
 
-  it.each(['activate', 'deactivate', 'delete', 'redeliver'])(
+  it.each(['activateAll', 'deactivateAll', 'delete', 'redeliver'])(
     '%s changes nothing if an id is unknown, and names it',
     async (operation) => {
       const [one] = await registerThree();
@@ -70,13 +70,39 @@ describe('the operations', () => {
     },
   );
 
-  it.each(['', ',', Array.from({ length: 51 }, (_, number) => number).join(',')])(
+  it.each([',', Array.from({ length: 51 }, (_, number) => number).join(',')])(
     'refuse the ids "%s"',
     async (ids) => {
-      for (const operation of ['activate', 'deactivate', 'delete'])
-        expect((await send(operation, ids)).statusCode).toBe(400);
+      await registerThree();
+      for (const operation of ['activateAll', 'deactivateAll', 'delete', 'redeliver']) {
+        const refused = await send(operation, ids);
+        expect(refused.statusCode).toBe(400);
+        expect(refused.body).toContain('ids: must be a comma list of 1 to 50 ids.');
+      }
+      expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
     },
   );
+
+  it('activate and deactivate all webhooks without ids, but delete none', async () => {
+    await registerThree();
+    expect(await hooks.act('deactivateAll', { ids: '' })).toMatchObject({ webhooks: 3 });
+    expect(await hooks.act('activateAll')).toMatchObject({ webhooks: 3 });
+    expect((await send('delete', '')).statusCode).toBe(400);
+    expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
+  });
+
+  it('of a service know only its webhooks', async () => {
+    const service = { serviceName: 'New', type: 'T' };
+    await hooks.post('/admin/services/createService', service, hooks.administrator);
+    const [one] = await registerThree();
+    const { id } = await hooks.register({ name: 'Di', service: 'New.T' });
+    const send = (ids: string) =>
+      hooks.post('/admin/services/New.T/webhooks/deactivateAll', { ids }, hooks.administrator);
+    expect((await send(`${id},${one}`)).body).toContain(`ids: there is no webhook ${one}.`);
+    expect(await names()).toEqual(['Ada', 'Bo', 'Cy', 'Di']);
+    expect((await send(id)).json()).toMatchObject({ webhooks: 1 });
+    expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
+  });
 
   it('leave one audit entry that names each webhook', async () => {
     const ids = [];
@@ -91,7 +117,7 @@ describe('the operations', () => {
   it('are refused while the system is read-only', async () => {
     const [one] = await registerThree();
     await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
-    for (const operation of ['activate', 'deactivate', 'delete'])
+    for (const operation of ['activateAll', 'deactivateAll', 'delete'])
       expect((await send(operation, one)).statusCode).toBe(503);
     expect(await see(all)).not.toContain('form="bulk"');
   });
@@ -102,7 +128,7 @@ describe('the operations', () => {
     hooks.answerWith(500, 500, 500, 200);
     await hooks.publish();
     await hooks.settle();
-    await hooks.act('deactivate', { ids: two });
+    await hooks.act('deactivateAll', { ids: two });
     expect(await hooks.act('redeliver', { ids: `${one},${two}` })).toEqual({
       status: 'success',
       matched: 1,
@@ -141,9 +167,9 @@ describe('the list', () => {
 
   it('activates the selected webhooks with one button, and comes back', async () => {
     const [one, two] = await registerThree();
-    await hooks.act('deactivate', { ids: `${one},${two}` });
+    await hooks.act('deactivateAll', { ids: `${one},${two}` });
     const page = await see(`${all}?q=hooks&sort=name`);
-    const answer = await pressBulk(page, 'activate', [one, two]);
+    const answer = await pressBulk(page, 'activateAll', [one, two]);
     expect(answer).toMatchObject({ statusCode: 303, headers: { location: `${all}?q=hooks&sort=name` } });
     expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
   });
@@ -163,11 +189,11 @@ describe('the list', () => {
 
   it('asks before it deactivates', async () => {
     const [one, two] = await registerThree();
-    const page = (await pressBulk(await see(all), 'deactivate', [one, two])) as string;
+    const page = (await pressBulk(await see(all), 'deactivateAll', [one, two])) as string;
     expect(textOf(page)).toContain('2 active webhooks (Ada, Bo) get no more events. No delivery is pending.');
-    expect(await press(page, `${all}/deactivate`)).toBe(all);
+    expect(await press(page, `${all}/deactivateAll`)).toBe(all);
     expect(await names()).toEqual(['Cy']);
-    const none = (await pressBulk(await see(all), 'deactivate', [])) as string;
+    const none = (await pressBulk(await see(all), 'deactivateAll', [])) as string;
     expect(textOf(none)).toContain('No webhook is selected.');
   });
 });

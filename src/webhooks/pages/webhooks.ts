@@ -238,7 +238,7 @@ function renderBulk(page: PageContext<unknown>): Html {
   return html`<form id="bulk" class="bulk" method="get" autocomplete="off" aria-label="Selected webhooks">
     <input type="hidden" name="f" value="html" /><input type="hidden" name="next" value="${page.address}" />
     <input type="hidden" name="${boxName('ids')}" />
-    ${ask('deactivate', 'Deactivate', 'quiet')} ${send('activate', 'Activate')}
+    ${ask('deactivateAll', 'Deactivate', 'quiet')} ${send('activateAll', 'Activate')}
     ${send('redeliver', 'Redeliver', 'Send again what the receivers did not get')} ${ask('delete', 'Delete', 'destructive')}
     <button type="reset" class="quiet">Clear</button>
   </form>`;

@@ -1,6 +1,6 @@
 // The command `steward`: without arguments it starts the server, otherwise it runs one of the commands below.
 import { readFile } from 'node:fs/promises';
-import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { parseArgs } from 'node:util';
 import { accesses } from './catalog/catalog.ts';
 import { CommandError, formatError } from './commands/command-error.ts';
 
@@ -9,13 +9,9 @@ const usage = `Usage:
   steward import-catalog ADDRESS          print the catalog of another server as a CATALOG_FILE
       --access ACCESS                     who sees the services: ${accesses.join(', ')} (default: public)
       --token-file FILE                   a file with the token (default: the variable STEWARD_TOKEN)
-  steward import-manifest FILE|ADDRESS    check a version manifest and print it as importManifest stores it
-      --token-file FILE                   the same
   steward --version
   steward --help
 `;
-
-const tokenFile = { 'token-file': { type: 'string' } } as const;
 
 async function run([command, ...args]: readonly string[]): Promise<string | undefined> {
   switch (command) {
@@ -27,19 +23,8 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
       });
       return undefined;
     }
-    case 'import-catalog': {
-      const { importCatalog } = await import('./commands/import-catalog.ts');
-      const { source, values } = read(args, { ...tokenFile, access: { type: 'string', default: 'public' } });
-      const access = accesses.find((name) => name === values.access);
-      if (!access) throw new CommandError(`--access must be one of ${accesses.join(', ')}.`);
-      const token = await readToken(values['token-file']);
-      return importCatalog({ address: source, token, access, env: process.env });
-    }
-    case 'import-manifest': {
-      const { importManifest } = await import('./commands/import-manifest.ts');
-      const { source, values } = read(args, tokenFile);
-      return importManifest({ source, token: await readToken(values['token-file']) });
-    }
+    case 'import-catalog':
+      return runImport(args);
     case '--version':
       return `${await describeVersion()}\n`;
     case '--help':
@@ -49,17 +34,25 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
   }
 }
 
-function read<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
-  const { positionals, values } = parse({ args: [...args], options, allowPositionals: true });
-  const [source, ...others] = positionals;
-  if (source === undefined || others.length > 0)
-    throw new CommandError('The command takes one address or file.', usage.trimEnd().split('\n'));
-  return { source, values };
+async function runImport(args: readonly string[]): Promise<string> {
+  const { importCatalog } = await import('./commands/import-catalog.ts');
+  const { positionals, values } = readArguments(args);
+  const [address, ...others] = positionals;
+  if (address === undefined || others.length > 0)
+    throw new CommandError('The command takes one address.', usage.trimEnd().split('\n'));
+  const access = accesses.find((name) => name === values.access);
+  if (!access) throw new CommandError(`--access must be one of ${accesses.join(', ')}.`);
+  const token = await readToken(values['token-file']);
+  return importCatalog({ address, token, access, env: process.env });
 }
 
-function parse<T extends ParseArgsConfig>(config: T) {
+function readArguments(args: readonly string[]) {
   try {
-    return parseArgs(config);
+    return parseArgs({
+      args: [...args],
+      options: { access: { type: 'string', default: 'public' }, 'token-file': { type: 'string' } },
+      allowPositionals: true,
+    });
   } catch (error) {
     const [message = '', ...advice] = (error as Error).message.split('\n');
     throw new CommandError(message, advice);

@@ -107,11 +107,10 @@ describe('the packed file', () => {
     ).rejects.toMatchObject({
       stderr: '--access must be one of public, organization, administrators.\n',
     });
-    writeFileSync(join(project, 'manifest.json'), '\u001B[2J');
-    await expect(run(command, 'import-manifest', 'manifest.json')).rejects.toMatchObject({
-      stderr: expect.stringMatching(/is not JSON: \P{Cc}*\uFFFD/u) as unknown,
+    await expect(run(command, 'import-catalog', '\u001B[2J')).rejects.toMatchObject({
+      stderr: expect.stringMatching(/^The address must be \P{Cc}*\uFFFD\[2J\n$/u) as unknown,
     });
-    await expect(run(command, 'import-manifest', '--token-file', '--access')).rejects.toMatchObject({
+    await expect(run(command, 'import-catalog', '--token-file', '--access')).rejects.toMatchObject({
       stderr: expect.stringMatching(/argument is ambiguous\.\n {2}Did you forget/) as unknown,
     });
   });

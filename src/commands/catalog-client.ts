@@ -1,7 +1,7 @@
 // A SOAP client of the catalog of any server: its folders and the descriptions of its services.
 import { RequestError } from '../lib/request-error.ts';
 import { escapeText } from '../soap/xml/escape.ts';
-import { type Send, tokenAdvice } from './remote.ts';
+import type { Send } from './remote.ts';
 import { type AnswerElement, child, find, readAnswerXml } from './xml.ts';
 
 const soapNamespace = 'http://schemas.xmlsoap.org/soap/envelope/';
@@ -114,7 +114,7 @@ function faultText(fault: AnswerElement): string {
   const reason = (find(fault, 'faultstring') ?? find(fault, 'Text'))?.text.trim() ?? '';
   const detail = child(fault, 'detail') ?? child(fault, 'Detail');
   const code = (detail && find(detail, 'Code'))?.text.trim() ?? '';
-  const advice = /^49[89]$/.test(code) ? ` ${tokenAdvice}` : '';
+  const advice = /^49[89]$/.test(code) ? ' Give a valid token in STEWARD_TOKEN or with --token-file.' : '';
   return `The server answered with a fault: ${reason}${advice}`;
 }
 

@@ -1,9 +1,7 @@
-// Requests of the import commands to another server. Any address is allowed, because the person who runs the
+// Requests of `steward import-catalog` to another server. Any address is allowed, because the person who runs the
 // command names it.
 import { Agent, request } from 'undici';
 import { RequestError, toRequestError } from '../lib/request-error.ts';
-
-export const tokenAdvice = 'Give a valid token in STEWARD_TOKEN or with --token-file.';
 
 export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2, allTimeoutMs: 600_000 };
 

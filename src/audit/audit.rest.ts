@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
 import { formatNumber } from '../lib/format.ts';
-import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
+import { answerObject, time, total } from '../rest/answer.ts';
 import { choice, day, integer, moment, text } from '../rest/field-types.ts';
 import type { Values } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
@@ -14,7 +14,7 @@ import {
   maxCountedEntries,
 } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type AuditPage, auditView } from './pages/audit.ts';
+import { auditView } from './pages/audit.ts';
 import type { OperationTitles } from './pages/titles.ts';
 import type { TargetNames } from './target-names.ts';
 
@@ -95,14 +95,13 @@ type AuditOptions = {
 
 export function auditResource(options: AuditOptions): Resource {
   const { store, titles, names } = options;
-  return resource<unknown, typeof fields>({
+  return resource({
     title: 'Audit trail',
     description: 'Who has changed what, or tried to, newest first.',
     fields,
     answer: auditAnswer,
-    read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>
-      store.audit.page(filterOf(values, options), values.start ?? 0, values.num ?? 25),
-    view: (page) => auditView(page.json as unknown as AuditPage, { titles, names }, page),
+    read: ({ values }) => store.audit.page(filterOf(values, options), values.start ?? 0, values.num ?? 25),
+    view: (page) => auditView(page, { titles, names }),
     csv: {
       fileName: 'audit.csv',
       header: Object.keys(columns),

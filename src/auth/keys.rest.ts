@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Role, isRoleAbove, roles } from '../lib/caller.ts';
 import { type Problem, invalid } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import {
   type NoticeLink,
@@ -17,7 +17,7 @@ import {
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey, refuseKey } from './key.ts';
-import { type ListedKey, type UserKey, keysView, ownKeysView } from './pages/keys.ts';
+import { keysView, ownKeysView } from './pages/keys.ts';
 import { hashToken } from './token.ts';
 import { requireOwnUser } from './user.ts';
 
@@ -61,10 +61,10 @@ export function ownKeysResource(options: KeysOptions): Resource {
     description: 'Your keys for programs, newest first.',
     access: 'member',
     answer: ownKeysAnswer,
-    read: ({ caller }): AnswerOf<typeof ownKeysAnswer> => ({
+    read: ({ caller }) => ({
       keys: keysOf(store, requireOwnUser(store, caller).username).map(toJson),
     }),
-    view: (page) => ownKeysView((page.json as unknown as KeysJson).keys, page),
+    view: (page) => ownKeysView(page.json.keys, page),
     operations: {
       create: createOperation(options),
       delete: operation({
@@ -85,10 +85,10 @@ export function keysResource(store: ReadableStore): Resource {
     title: 'Keys',
     description: 'The keys for programs of all users, newest first.',
     answer: allKeysAnswer,
-    read: (): AnswerOf<typeof allKeysAnswer> => ({
+    read: () => ({
       keys: listKeys(store).map((key) => ({ username: key.username, ...toJson(key) })),
     }),
-    view: (page) => keysView((page.json as unknown as AllKeysJson).keys, page),
+    view: (page) => keysView(page.json.keys, page),
     operations: {
       delete: operation({
         ...deletion,
@@ -104,9 +104,6 @@ export function keysResource(store: ReadableStore): Resource {
     },
   });
 }
-
-type KeysJson = { readonly keys: readonly ListedKey[] };
-type AllKeysJson = { readonly keys: readonly UserKey[] };
 
 function toJson({ id, name, role, createdAt, expires, lastUsedAt, lastAddress }: Key) {
   return { id, name, role, createdAt, expires, lastUsedAt, lastAddress };

@@ -74,9 +74,9 @@ export function portalResources(options: PortalOptions, revokeToken: Operation):
     access: 'optional',
     answer: portalAnswer,
     read: ({ caller }) => ({
-      id: 'steward',
+      id: 'steward' as const,
       name: portal.name,
-      isPortal: true,
+      isPortal: true as const,
       currentVersion: portal.currentVersion(),
       authorizedCrossOriginDomains: [],
       ...(caller && { user: userOf(store, caller) }),
@@ -144,7 +144,7 @@ function sharingResource({ store, runtime, urls }: PortalOptions): Resource {
     read: () => ({
       owningSystemUrl: urls.tokens,
       authInfo: {
-        isTokenBasedSecurity: true,
+        isTokenBasedSecurity: true as const,
         tokenServicesUrl: `${urls.tokens}/sharing/rest/generateToken`,
       },
     }),

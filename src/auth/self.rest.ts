@@ -17,7 +17,7 @@ import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { keysOf, refuseKey } from './key.ts';
 import { ownKeysResource } from './keys.rest.ts';
-import { type Account, accountView } from './pages/account.ts';
+import { accountView } from './pages/account.ts';
 import type { SignInService } from './sign-in-service.ts';
 import { tokens } from './token.ts';
 import {
@@ -69,10 +69,7 @@ export function selfResource(options: SelfOptions): Resource {
     access: 'member',
     answer: selfAnswer,
     read: (call) => readSelf(options, call),
-    view: (page) => {
-      const account = page.json as unknown as Account;
-      return accountView(account, keysOf(options.store, account.username), page);
-    },
+    view: (page) => accountView(page, keysOf(options.store, page.json.username)),
     resources: { keys: ownKeysResource(options) },
     operations: {
       changePassword: changePasswordOperation(options),

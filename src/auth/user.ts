@@ -29,7 +29,9 @@ type Subject = { readonly issuer: string; readonly id: string };
 
 export const userSources = ['local', 'oidc'] as const;
 
-export function sourceOf({ subject }: User): (typeof userSources)[number] {
+export type UserSource = (typeof userSources)[number];
+
+export function sourceOf({ subject }: User): UserSource {
   return subject === null ? 'local' : 'oidc';
 }
 

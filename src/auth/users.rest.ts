@@ -19,7 +19,7 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { refuseKey } from './key.ts';
 import { keysResource } from './keys.rest.ts';
-import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
+import { explainRoles, usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
 import { endTokens } from './token.ts';
@@ -64,8 +64,6 @@ const usersAnswer = answerObject('Users', 'The users.', {
   ),
 });
 
-type UsersJson = { readonly users: readonly ListedUser[] };
-
 export function securityResource(
   store: ReadableStore,
   runtime: Runtime,
@@ -80,7 +78,7 @@ export function securityResource(
         title: 'Users',
         description: 'The users, their roles, and when they last signed in.',
         answer: usersAnswer,
-        view: (page) => usersView((page.json as unknown as UsersJson).users, page),
+        view: (page) => usersView(page.json.users, page),
         operations: {
           add: addOperation(store, runtime, signInService),
           update: updateOperation(store, signInService),

@@ -170,7 +170,7 @@ export class HtmlResponder {
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
     const view = await resource.view?.({
       subject,
-      json,
+      json: json as never,
       caller,
       query,
       formToken: identity?.formToken ?? '',

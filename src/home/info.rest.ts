@@ -42,7 +42,7 @@ export function infoResource(options: InfoOptions): Resource {
         soapUrl: soapUrl(),
         owningSystemUrl: owningSystemUrl(),
         authInfo: {
-          isTokenBasedSecurity: true,
+          isTokenBasedSecurity: true as const,
           tokenServicesUrl: tokenServiceUrl(),
           shortLivedTokenValidity: tokenMinutes,
         },

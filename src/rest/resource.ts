@@ -7,7 +7,7 @@ import type { SharedJson, Json } from '../lib/json.ts';
 import type { Change } from '../store/audit-change.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
-import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
+import { type AnswerOf, type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Format } from './response.ts';
@@ -61,7 +61,7 @@ export type Checked<P = unknown> = { readonly problems: readonly Problem[]; read
 
 type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
 
-export type Answer = Json | SharedJson;
+type Answer = Json | SharedJson;
 
 export type Outcome = {
   readonly json: Answer;
@@ -99,8 +99,11 @@ export type CsvExport<S = unknown, V = never> = {
 
 export type CsvRow = readonly (string | number | null)[];
 
-/** `V` is the type of the values of the fields, `never` where it is not known. */
-type ResourceOf<S, V> = {
+/**
+ * `V` is the type of the values of the fields, `J` that of the JSON that `read` returns and `P` that of the JSON that
+ * the page gets of it.
+ */
+type ResourceOf<S, V, J, P = J> = {
   readonly title: string;
   readonly description: string;
   /** Default: administrator. */
@@ -108,10 +111,10 @@ type ResourceOf<S, V> = {
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   readonly answer: AnswerSchema;
-  readonly read: (call: Call<S, V>) => Answer | Promise<Answer>;
+  readonly read: (call: Call<S, V>) => J | SharedJson | Promise<J | SharedJson>;
   readonly csv: CsvExport<S, V> | undefined;
   readonly onPost: Operation<S> | undefined;
-  readonly view: View<S> | undefined;
+  readonly view: View<S, P> | undefined;
   /** Whether its page is only a list of resources and operations, which are then explained. */
   readonly isFolder: boolean;
   /** Whether the page is one step of a task. It then has no lists of resources and operations. */
@@ -127,16 +130,19 @@ type ResourceOf<S, V> = {
   readonly items: readonly Items<S>[];
 };
 
-export type Resource<S = unknown> = ResourceOf<S, never>;
+export type Resource<S = unknown> = ResourceOf<S, never, unknown, never>;
+
+/** With an unknown schema, any JSON. */
+type JsonOf<A extends AnswerSchema> = AnswerSchema extends A ? Json : AnswerOf<A>;
 
 /** What a description must say. The rest has a default. */
 type Described<T, K extends keyof T> = Pick<T, K> & Partial<T>;
 
-export type View<S> = (context: PageContext<S>) => Html | Promise<Html>;
+export type View<S, J = unknown> = (context: PageContext<S, J>) => Html | Promise<Html>;
 
-export type PageContext<S> = {
+export type PageContext<S, J = unknown> = {
   readonly subject: S;
-  readonly json: Json;
+  readonly json: J;
   readonly caller: Caller;
   readonly query: URLSearchParams;
   /** Empty if the browser has no session. */
@@ -207,8 +213,13 @@ export type Items<S = unknown> = {
   readonly resource: Resource;
 };
 
-export function resource<S, F extends Fields = Record<string, Field<never>>>(
-  described: Described<ResourceOf<S, Values<F>>, 'title' | 'description' | 'answer' | 'read'> & {
+export function resource<
+  S,
+  F extends Fields = Record<string, Field<never>>,
+  A extends AnswerSchema = AnswerSchema,
+>(
+  described: Described<ResourceOf<S, Values<F>, JsonOf<A>>, 'title' | 'description' | 'answer' | 'read'> & {
+    answer: A;
     fields?: F;
   },
 ): Resource<S> {

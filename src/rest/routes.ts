@@ -242,7 +242,7 @@ async function respond(
 
 async function execute(rest: RestRequest, authenticator: Authenticator): Promise<Outcome> {
   const { operation, resource } = rest.entry;
-  if (!operation) return { json: await resource.read(readCall(rest, authenticator)) };
+  if (!operation) return { json: (await resource.read(readCall(rest, authenticator))) as Outcome['json'] };
   const { audit } = rest;
   const { call, problems, requireCaller } = openCall(rest, authenticator);
   const checked = operation.check ? await operation.check(call) : { problems: [] };

@@ -1,7 +1,7 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
 import { SharedJson, type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import type { AnswerSchema } from '../rest/answer.ts';
+import type { AnswerOf, AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import {
@@ -93,14 +93,14 @@ class StatusReader {
     this.#runtime = runtime;
   }
 
-  async read(job: Job | null, after: number): Promise<Json | SharedJson> {
+  async read(job: Job | null, after: number): Promise<AnswerOf<typeof statusAnswer> | SharedJson> {
     if (!job) return noUpgradeStatus;
     const isLasting = job.state !== 'in_progress' && after === 0;
     if (isLasting && this.#cached?.job === job) return this.#cached.status;
     const messages = await this.#jobService.messages(job, after);
-    const json = asJson(jobStatus(job, messages, this.#runtime.now()));
+    const json = jobStatus(job, messages, this.#runtime.now());
     if (!isLasting) return json;
-    const status = SharedJson.of(json);
+    const status = SharedJson.of(asJson(json));
     this.#cached = { job, status };
     return status;
   }

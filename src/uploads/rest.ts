@@ -44,7 +44,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
     title: 'Uploads',
     description: 'Uploaded files, for example licenses.',
     answer: uploadsAnswer,
-    read: async () => ({ items: (await store.uploads.list()).map(asJson) }),
+    read: async () => ({ items: await store.uploads.list() }),
     view: async (page) => uploadsView(await store.uploads.list(), page),
     operations: { upload: uploadOperation(options) },
     items: [

@@ -22,8 +22,6 @@ import {
 import type { TargetNames } from '../target-names.ts';
 import type { OperationTitles } from './titles.ts';
 
-export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };
-
 type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
 
 /** Filters that the form has no field for: links and programs set them. */
@@ -40,10 +38,10 @@ const presets: readonly { readonly label: string; readonly first: number; readon
 const colours: Readonly<Record<AuditOutcome, string>> = { success: 'good', refused: 'warn', failed: 'bad' };
 
 export async function auditView(
-  { entries, total }: AuditPage,
+  page: PageContext<unknown, { readonly entries: readonly AuditEntry[]; readonly total: number }>,
   words: Words,
-  page: PageContext<unknown>,
 ): Promise<Html> {
+  const { entries, total } = page.json;
   const given = listParameters(page.query);
   const range = pageRange(page.query, { usual: 25 });
   const names = await namesOf(entries, words.names);

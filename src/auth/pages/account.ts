@@ -2,32 +2,23 @@
 import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
-import type { Role } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { Token } from '../token.ts';
+import type { User, UserSource } from '../user.ts';
 import { type ListedKey, ownKeysView } from './keys.ts';
 
-export type Account = {
-  readonly username: string;
-  readonly role: Role;
-  readonly source: 'local' | 'oidc';
-  readonly createdAt: number;
-  readonly lastSignIn: number | null;
+type Account = Pick<User, 'username' | 'role' | 'createdAt'> & {
+  readonly source: UserSource;
   readonly sessions: readonly OwnSession[];
 };
 
-type OwnSession = {
-  readonly id: string;
-  readonly createdAt: number;
-  readonly expires: number;
-  readonly address: string | null;
-  readonly userAgent: string | null;
-  readonly lastUsedAt: number;
+type OwnSession = Pick<Token, 'id' | 'createdAt' | 'expires' | 'address' | 'userAgent' | 'lastUsedAt'> & {
   readonly current: boolean;
 };
 
-export function accountView(account: Account, keys: readonly ListedKey[], page: PageContext<unknown>): Html {
-  const { username, role, source, createdAt, sessions } = account;
+export function accountView(page: PageContext<unknown, Account>, keys: readonly ListedKey[]): Html {
+  const { username, role, source, createdAt, sessions } = page.json;
   return html`${renderFacts([
     ['User name', username],
     ['Role', html`<span class="chip">${role}</span>`],

@@ -15,7 +15,7 @@ import type { Key } from '../key.ts';
 
 export type ListedKey = Omit<Key, 'hash' | 'username'>;
 
-export type UserKey = Omit<Key, 'hash'>;
+type UserKey = Omit<Key, 'hash'>;
 
 /** Also a part of the page of the account. */
 export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknown>): Html {

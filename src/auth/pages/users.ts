@@ -7,13 +7,10 @@ import { renderAgo } from '../../console/time.ts';
 import { type Role, roles } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { User, UserSource } from '../user.ts';
 
-export type ListedUser = {
-  readonly username: string;
-  readonly role: Role;
-  readonly source: 'local' | 'oidc';
-  readonly createdAt: number;
-  readonly lastSignIn: number | null;
+type ListedUser = Pick<User, 'username' | 'role' | 'createdAt' | 'lastSignIn'> & {
+  readonly source: UserSource;
 };
 
 const roleMeanings: Readonly<Record<Role, string>> = {

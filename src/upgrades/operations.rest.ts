@@ -14,7 +14,7 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import type { Needs, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
 import type { Executor } from './executors/executor.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
@@ -25,15 +25,9 @@ import type { ScheduledRequest } from './jobs/job-table.ts';
 import { type OnJobChange, startJob } from './jobs/job.ts';
 import { digestPlan } from './planning/plan-digest.ts';
 import { planToJson } from './planning/plan.ts';
-import { type PreparedJob, noSuchVersion, prepareRollback } from './planning/preflight.ts';
+import { type PreparedJob, noSuchVersion, prepareRollback, hasSameBasis } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
-import {
-  type UpgradeInputs,
-  type UpgradeValues,
-  planUpgrade,
-  prepare,
-  previewUpgrade,
-} from './planning/upgrade-request.ts';
+import { type UpgradeValues, planUpgrade, prepareRequest } from './planning/upgrade-request.ts';
 import {
   currentManifest,
   deployment,
@@ -179,11 +173,10 @@ function upgradeOperation(options: OperationsOptions): Operation {
       const found = [...problems, ...startProblems(values.startAt, options.runtime.now())];
       return { problems: found, ...(prepared && { prepared }) };
     },
-    run: ({ values, caller, update, prepared: inputs }) =>
+    run: ({ values, caller, update, prepared }) =>
       start(options, {
         update,
-        needs: { uploads: inputs.uploadIds },
-        prepareIn: (transaction) => prepare(transaction, values, inputs, transaction.upload),
+        prepared,
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
         planDigest: values.planDigest,
@@ -196,17 +189,17 @@ function upgradeOperation(options: OperationsOptions): Operation {
 async function checkUpgrade(
   { store, executor }: OperationsOptions,
   values: Partial<UpgradeValues>,
-): Promise<Checked<UpgradeInputs>> {
+): Promise<Checked<PreparedJob>> {
   const { versionManifest, upgradeSettings } = values;
   if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
   const readable = { ...values, versionManifest, upgradeSettings };
-  const { inputs, prepared } = await previewUpgrade(store, executor, readable);
+  const prepared = await prepareRequest(store, executor, readable);
   const { problems } = prepared;
   // Unreadable settings are reported already. Without them, only the version can be checked.
   const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
   return {
     problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
-    prepared: inputs,
+    prepared,
   };
 }
 
@@ -224,26 +217,27 @@ function rollbackOperation(options: OperationsOptions): Operation {
     present: () => ({ versionManifest: rollbackOptions(store.read(deployment))[0]?.value ?? '' }),
     suggest: () => ({ versionManifest: rollbackOptions(store.read(deployment)) }),
     answer: statusAnswer,
-    check: ({ values }) => ({ problems: startProblems(values.startAt, runtime.now()) }),
-    run: async ({ values, caller, update }) => {
+    check: async ({ values: { versionManifest, startAt } }) => {
+      const found = startProblems(startAt, runtime.now());
+      if (versionManifest === undefined) return { problems: found };
       const inventory = await options.executor.inventory();
-      return start(options, {
+      const prepared = prepareRollback(store, versionManifest, inventory);
+      return { problems: [...prepared.problems, ...found], prepared };
+    },
+    run: ({ values, caller, update, prepared }) =>
+      start(options, {
         update,
-        prepareIn: (transaction) => prepareRollback(transaction, values.versionManifest, inventory),
+        prepared,
         startedBy: caller?.username ?? '',
         startTime: values,
         request: { versionManifest: values.versionManifest, upgradeSettings: undefined },
-      });
-    },
+      }),
   });
 }
 
 type StartRequest = {
   readonly update: OperationCall<unknown, unknown>['update'];
-  /** The rows that `prepareIn` reads. */
-  readonly needs?: Needs;
-  /** Runs inside the transaction, so that it checks the state from which the job starts. */
-  readonly prepareIn: (transaction: Transaction) => PreparedJob;
+  readonly prepared: PreparedJob;
   readonly startedBy: string;
   readonly manifest?: readonly Version[] | undefined;
   readonly planDigest?: string | undefined;
@@ -254,8 +248,11 @@ type StartRequest = {
 
 async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
-  { update, needs, prepareIn, startedBy, manifest, planDigest, startTime, request }: StartRequest,
+  { update, prepared, startedBy, manifest, planDigest, startTime, request }: StartRequest,
 ): Promise<Outcome> {
+  const { problems, to, uploads } = prepared;
+  if (problems.length > 0 || to === null) throw invalid(problems);
+  const digest = digestPlan(prepared);
   const id = runtime.newId();
   const at = runtime.now();
   const { startAt, ignoreWindows = false } = startTime;
@@ -263,28 +260,22 @@ async function start(
     update(
       (transaction) => {
         requireWindow(transaction, startTime, at);
-        const prepared = prepareIn(transaction);
-        const { problems, to } = prepared;
-        if (problems.length > 0 || to === null) throw invalid(problems);
-        if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
+        if (!hasSameBasis(transaction, prepared)) throw versionsHaveChanged();
+        requireUploads(transaction, uploads);
+        if (planDigest !== undefined && planDigest !== digest) throw planHasChanged();
         if (manifest) importManifest(transaction, manifest, at);
         const newJob = { ...prepared, id, startedBy, runner: store.self, to, ignoresWindows: ignoreWindows };
         const accepted =
           startAt === undefined
             ? startJob(transaction, newJob, at)
-            : scheduleJob(
-                transaction,
-                newJob,
-                { startAt, request: toStored(request, digestPlan(prepared)) },
-                at,
-              );
+            : scheduleJob(transaction, newJob, { startAt, request: toStored(request, digest) }, at);
         notify(transaction, accepted, at);
         return accepted;
       },
       {
         target: `system/jobs/${id}`,
         changes: () => ignoredWindows(ignoreWindows),
-        ...(needs && { needs }),
+        needs: { uploads },
       },
     );
   const job = await (startAt === undefined ? jobRunner.run(accept) : accept());
@@ -299,6 +290,13 @@ async function start(
   };
 }
 
+/** Another request may have deleted an upload since the settings were checked. */
+function requireUploads(transaction: Transaction, uploads: readonly string[]): void {
+  const missing = uploads.filter((id) => !transaction.upload(id));
+  const message = `names the upload ${missing[0]}, which does not exist.`;
+  if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
+}
+
 function toStored(
   { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile }: UpgradeValues,
   digest: string,
@@ -308,6 +306,10 @@ function toStored(
     base64: Buffer.from(licenseFile.bytes).toString('base64'),
   };
   return { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: file };
+}
+
+function versionsHaveChanged(): ServiceError {
+  return new ServiceError('conflict', 'The versions have changed meanwhile. Send the request again.');
 }
 
 function planHasChanged(): ServiceError {

@@ -8,7 +8,7 @@ import { type Answer, startHostileRegistry } from './hostile-registry.ts';
 import { createChecker } from './image-check-kit.ts';
 
 type Plan = { problems: string[]; notices?: string[]; digest: string };
-type Refusal = { error: { code: number; details: string[] } };
+type Refusal = { error: { code: number; message: string; details: string[] } };
 
 /** A registry that has the images with these tags. */
 const has =
@@ -128,9 +128,9 @@ it('a manifest that is imported during the check does not bring in images that n
     whileChecking = undefined;
     return importManifest('4');
   };
-  expect((await ask<Refusal>('upgrade', 'pat_1')).error.details).toEqual([
-    'images: have changed since they were looked up; send the request again.',
-  ]);
+  expect((await ask<Refusal>('upgrade', 'pat_1')).error.message).toBe(
+    'The versions have changed meanwhile. Send the request again.',
+  );
   expect(await ask('upgrade', 'pat_1')).toMatchObject({ status: { state: 'in_progress' } });
 });
 

@@ -1,13 +1,15 @@
-// How often a request for an upgrade reads its inputs: the inventory and the uploads, each once.
+// How often a request for an upgrade reads its inputs: the inventory and the uploads, each once; and what happens if
+// another request changes them before the job starts.
 import { expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
-import { admin, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
+import { type Failure, admin, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
 let server: Server;
-const { start, finish } = useJobs((started) => (server = started));
+const { start, finish, status } = useJobs((started) => (server = started));
 
 /** Starts a server with an uploaded license; `count` makes a request and returns what the request read. */
 async function startCounting() {
@@ -112,4 +114,62 @@ it.each([
   expect(response.json<{ problems: string[] }>().problems).toEqual([
     expect.stringMatching(/^upgradeSettings: licenseUpload names the upload .*, which does not exist\.$/),
   ]);
+});
+
+/** Starts a server with an uploaded license. `meanwhile` runs between the check of the next upgrade and its start. */
+async function startRace(meanwhile: (itemID: string) => Promise<unknown>) {
+  const store = await createTestStore();
+  await start({}, { store });
+  const uploaded = await server.postParts('/admin/uploads/upload', { itemFile: license }, admin);
+  const { itemID } = uploaded.json<{ item: { itemID: string } }>().item;
+  const update = store.update.bind(store);
+  let isFirst = true;
+  store.update = async (rule, needs) => {
+    if (isFirst) {
+      isFirst = false;
+      await meanwhile(itemID);
+    }
+    return update(rule, needs);
+  };
+  const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value: itemID }] });
+  const send = () =>
+    server.post(`${upgrades}/upgrade`, {
+      token: admin,
+      versionManifest: `{"id":"${eleven}"}`,
+      upgradeSettings,
+    });
+  return { itemID, send };
+}
+
+it('an upgrade is refused if the versions change between its check and its start, and accepted when it is repeated', async () => {
+  const { send } = await startRace(() => {
+    const manifestFile = { name: 'm.json', content: JSON.stringify(builtInManifest) };
+    return server.postParts(`${upgrades}/importManifest`, { manifestFile }, admin);
+  });
+  const refused = await send();
+  expect(refused.statusCode).toBe(409);
+  expect(refused.json<Failure>().error.message).toBe(
+    'The versions have changed meanwhile. Send the request again.',
+  );
+  expect((await status()).status.state).toBe('no_upgrade');
+  expect((await send()).statusCode).toBe(200);
+});
+
+it('an upgrade is refused if its upload is deleted between its check and its start', async () => {
+  const { itemID, send } = await startRace((id) =>
+    server.post(`/admin/uploads/${id}/delete`, { token: admin }),
+  );
+  const refused = await send();
+  expect(refused.statusCode).toBe(400);
+  expect(refused.json<Failure>().error.details).toEqual([
+    `upgradeSettings: names the upload ${itemID}, which does not exist.`,
+  ]);
+  expect((await status()).status.state).toBe('no_upgrade');
+});
+
+it('an upgrade is accepted if something else changes between its check and its start', async () => {
+  const { send } = await startRace(() =>
+    server.post('/admin/services/createFolder', { token: admin, folderName: 'Other' }),
+  );
+  expect((await send()).statusCode).toBe(200);
 });

@@ -6,11 +6,10 @@ import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/as
 import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
-import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { digestPlan } from '../planning/plan-digest.ts';
-import { type PreparedJob, prepareRollback } from '../planning/preflight.ts';
-import { prepare, previewUpgrade } from '../planning/upgrade-request.ts';
+import { type PreparedJob, hasSameBasis, prepareRollback } from '../planning/preflight.ts';
+import { prepareRequest } from '../planning/upgrade-request.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
 import { failScheduled, startScheduled } from './job-schedule.ts';
@@ -31,8 +30,8 @@ const punctualMs = 1000;
 
 type ScheduledJob = Job & { readonly startAt: number };
 
-/** Prepares the job again in the present state. `digest` is the one of the plan that was accepted. */
-type Preflight = { readonly digest: string; readonly prepareIn: (reader: Reader) => PreparedJob };
+/** The job, prepared again. `digest` is the one of the plan that was accepted. */
+type Preflight = { readonly digest: string; readonly prepared: PreparedJob };
 
 /** Undefined if the job does not change yet. */
 type Rule = (transaction: Transaction, job: Job, at: number) => Job | undefined;
@@ -121,24 +120,23 @@ export class JobScheduler {
     const { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile } = request;
     if (operation === 'rollback') {
       const inventory = await executor.inventory();
-      return { digest, prepareIn: (reader) => prepareRollback(reader, versionManifest, inventory) };
+      return { digest, prepared: prepareRollback(store, versionManifest, inventory) };
     }
     const license = licenseFile && {
       filename: licenseFile.filename,
       bytes: Buffer.from(licenseFile.base64, 'base64'),
     };
     const values = { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: license };
-    const { inputs } = await previewUpgrade(store, executor, values);
-    return { digest, prepareIn: (reader) => prepare(reader, values, inputs) };
+    return { digest, prepared: await prepareRequest(store, executor, values) };
   }
 
   /** Returns the job only if it has started. */
-  async #startIfUnchanged(seen: Job, { digest, prepareIn }: Preflight): Promise<Job | undefined> {
+  async #startIfUnchanged(seen: Job, { digest, prepared }: Preflight): Promise<Job | undefined> {
     const job = await this.#update(seen, (transaction, current, at) => {
       // The preflight may have taken a minute. A job that it has made late starts nevertheless.
       const { open } = windowsAt(transaction.read(maintenanceWindows), at);
       if (!open && !seen.ignoresWindows) return undefined;
-      const prepared = prepareIn(transaction);
+      if (!hasSameBasis(transaction, prepared)) return undefined;
       const problems = prepared.problems.map(formatProblem);
       if (problems.length > 0)
         return failure(`the preflight failed. ${problems.join(' ')}`)(transaction, current, at);

@@ -10,6 +10,7 @@ import {
   deployment,
   findVersion,
   currentManifest,
+  importedManifest,
   installCheck,
   newestInstalled,
   rollbackTargets,
@@ -25,7 +26,21 @@ export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'i
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
   readonly notices: readonly string[];
+  readonly basis: Basis;
 };
+
+/** The state from which a job was prepared. The job may start only if it is still the same. */
+type Basis = ReturnType<typeof readBasis>;
+
+function readBasis(reader: Reader) {
+  return { present: reader.read(deployment), imported: reader.read(importedManifest) };
+}
+
+/** Stored values are immutable, so one that nobody has written since is the same object. */
+export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
+  const { present, imported } = readBasis(reader);
+  return present === basis.present && imported === basis.imported;
+}
 
 const emptyPlan: Plan = { steps: [], workloads: 0 };
 
@@ -46,6 +61,7 @@ export function prepareUpgrade(
     installs: [],
     from,
     uploads: [],
+    basis: readBasis(reader),
   } as const;
   const noPlan = { plan: emptyPlan, after: present, notices: [] } as const;
   const target = findVersion(manifest, present, id);
@@ -144,6 +160,7 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     installs: [],
     from,
     uploads: [],
+    basis: readBasis(reader),
   } as const;
   const target = rollbackTargets(present).find((version) => version.id === id);
   if (!target) {

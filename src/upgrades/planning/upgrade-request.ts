@@ -1,6 +1,5 @@
-// The request for an upgrade: its fields, the inputs it needs, and its check.
+// The request for an upgrade: its fields, the inputs it needs, and the job that they give.
 import { maxProblems } from '../../lib/errors.ts';
-import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
@@ -20,7 +19,6 @@ import {
   tooLargeForJson,
   unreadSettingFile,
 } from './settings.ts';
-import type { ImageCheck, Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
   readonly versionManifest: string;
@@ -30,48 +28,41 @@ export type UpgradeValues = {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** These inputs are read before the transaction, because a transaction is synchronous. */
-export type UpgradeInputs = {
-  readonly inventory: Inventory;
-  readonly licenseFile: SettingFile | undefined;
-  /** The ids of the uploads that the settings name. Some may not exist. */
-  readonly uploadIds: readonly string[];
-  readonly uploads: ReadonlyMap<string, Upload>;
-  /** The uploads whose content the check needs. */
-  readonly files: ReadonlyMap<string, SettingFile>;
-  /** Undefined if the executor looks up no images. */
-  readonly imageCheck: ImageCheck | undefined;
-};
-
 /** A lookup of images may take a minute. */
-type PreviewOptions = { readonly checkImages: boolean };
+type PrepareOptions = { readonly checkImages: boolean };
 
-/** Reads the inputs, and prepares the job that they give in the present state. */
-export async function previewUpgrade(
+/** Reads the inputs of the request, and prepares the job that they give in the present state. */
+export async function prepareRequest(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
-  { checkImages }: PreviewOptions = { checkImages: true },
-): Promise<{ readonly inputs: UpgradeInputs; readonly prepared: PreparedJob }> {
-  const { licenseFile, upgradeSettings } = values;
-  const uploadIds = findNamedUploads(upgradeSettings);
+  { checkImages }: PrepareOptions = { checkImages: true },
+): Promise<PreparedJob> {
+  const { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile, versionManifestFile } = values;
+  const inventory = await executor.inventory();
   const uploads = new Map<string, Upload>();
-  for (const id of uploadIds) {
+  for (const id of findNamedUploads(upgradeSettings)) {
     const upload = await store.uploads.find(id);
     if (upload) uploads.set(id, upload);
   }
-  const inputs: UpgradeInputs = {
-    inventory: await executor.inventory(),
+  const files = await readFiles(store, values, uploads);
+  const submitted: SubmittedSettings = {
+    upgradeSettings,
+    updateToLatestPatch,
     licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
-    uploadIds,
-    uploads,
-    files: await readFiles(store, values, uploads),
-    imageCheck: undefined,
+    findUpload: (id) => {
+      const upload = uploads.get(id);
+      const unread = 'was not checked; send the request again.';
+      return upload && (files.get(id) ?? unreadSettingFile(upload.itemName, unread));
+    },
   };
-  const prepared = prepare(store, values, inputs);
-  const imageCheck = checkImages ? await executor.checkImages(updatedWorkloads(prepared.plan)) : undefined;
-  if (!imageCheck) return { inputs, prepared };
-  return { inputs: { ...inputs, imageCheck }, prepared: withImageCheck(prepared, imageCheck) };
+  const prepared = prepareUpgrade(store, versionManifest, submitted, versionManifestFile, inventory);
+  const found = checkImages ? await executor.checkImages(updatedWorkloads(prepared.plan)) : undefined;
+  return {
+    ...prepared,
+    problems: [...prepared.problems, ...(found?.problems ?? [])].slice(0, maxProblems),
+    notices: [...prepared.notices, ...(found?.notices ?? [])].slice(0, maxProblems),
+  };
 }
 
 async function readFiles(
@@ -99,58 +90,14 @@ async function readFiles(
   return files;
 }
 
-/** `findUpload` is only called with ids of `inputs.uploadIds`. */
-export function prepare(
-  reader: Reader,
-  values: UpgradeValues,
-  inputs: UpgradeInputs,
-  findUpload: (id: string) => Upload | undefined = (id) => inputs.uploads.get(id),
-): PreparedJob {
-  const { upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-  const submitted: SubmittedSettings = {
-    upgradeSettings,
-    updateToLatestPatch,
-    licenseFile: inputs.licenseFile,
-    findUpload: (id) => {
-      const upload = inputs.uploadIds.includes(id) ? findUpload(id) : undefined;
-      return (
-        upload &&
-        (inputs.files.get(id) ??
-          unreadSettingFile(upload.itemName, 'was not checked; send the request again.'))
-      );
-    },
-  };
-  const prepared = prepareUpgrade(
-    reader,
-    values.versionManifest,
-    submitted,
-    versionManifestFile,
-    inputs.inventory,
-  );
-  return inputs.imageCheck ? withImageCheck(prepared, inputs.imageCheck) : prepared;
-}
-
-/** Another request may have imported a manifest since the images were looked up. */
-function withImageCheck(prepared: PreparedJob, { images, problems, notices }: ImageCheck): PreparedJob {
-  const planned = updatedWorkloads(prepared.plan).flatMap(({ parts }) => parts.map(({ image }) => image));
-  const changed = planned.every((image) => images.has(image))
-    ? []
-    : [{ field: 'images', message: 'have changed since they were looked up; send the request again.' }];
-  return {
-    ...prepared,
-    problems: [...prepared.problems, ...problems, ...changed].slice(0, maxProblems),
-    notices: [...prepared.notices, ...notices].slice(0, maxProblems),
-  };
-}
-
 /** What an upgrade would do, and everything that blocks it. */
 export async function planUpgrade(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
-  options?: PreviewOptions,
+  options?: PrepareOptions,
 ): Promise<PreparedJob> {
-  const { prepared } = await previewUpgrade(store, executor, values, options);
+  const prepared = await prepareRequest(store, executor, values, options);
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }

@@ -41,7 +41,6 @@ export type MovePlan = {
 
 /** What a look at the registries has found out about images that workloads will get. */
 export type ImageCheck = {
-  readonly images: ReadonlySet<string>;
   readonly problems: readonly Problem[];
   readonly notices: readonly string[];
 };

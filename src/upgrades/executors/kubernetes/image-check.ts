@@ -57,7 +57,7 @@ export class ImageChecker {
   async check(workloads: readonly Workload[]): Promise<ImageCheck> {
     const users = findUsers(workloads);
     const images = [...users.keys()];
-    if (images.length === 0) return { images: new Set(), problems: [], notices: [] };
+    if (images.length === 0) return { problems: [], notices: [] };
     // The file is read each time, because the credentials in it may expire and be replaced.
     const file = await readRegistryAuth(this.#options.authFile);
     const fileProblems = 'problems' in file ? file.problems : [];
@@ -65,7 +65,6 @@ export class ImageChecker {
     const unknown = [...fileProblems, ...formatUnknown(checked)];
     const isRequired = this.#options.mode === 'required';
     return {
-      images: new Set(images),
       problems: [
         ...imageProblems(formatWrong(checked, users)),
         ...(isRequired ? imageProblems(unknown) : []),

@@ -304,7 +304,7 @@ it('a cancelled patch is reverted', async () => {
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
 
-it('a revert that the API server refuses is tried once per workload, and a resume puts the workloads back', async () => {
+it('a revert that the API server refuses is repeated for ten seconds per workload, and a resume puts the workloads back', async () => {
   const { cluster, start, end, ask, images } = await open(
     [
       {
@@ -340,13 +340,12 @@ it('a revert that the API server refuses is tried once per workload, and a resum
     expect(failure).toMatch(
       /^2901 The job failed at the step "Put back \S+": the API server refuses \(403\)/,
     );
-  // The first one is repeated for ten seconds, the two others are sent once.
+  // Each is repeated for ten seconds.
   const refused = cluster.faults.requests.filter(
     ({ method, status }) => method === 'PATCH' && status === 403,
   );
   const countFor = (name: string) => refused.filter(({ path }) => path.includes(name)).length;
-  expect([countFor('map-tiles'), countFor('map-server')]).toEqual([1, 1]);
-  expect(countFor('store-queue')).toBeGreaterThan(1);
+  for (const name of ['store-queue', 'map-tiles', 'map-server']) expect(countFor(name)).toBeGreaterThan(1);
   allow();
   await ask(`jobs/${jobId}/resume`);
   const resumed = await end();

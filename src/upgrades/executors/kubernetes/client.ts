@@ -10,11 +10,8 @@ import { TimeoutError, withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
 
-/**
- * A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer
- * too.
- */
-const requestTimeoutMs = { min: 5_000, max: 30_000 };
+/** For one try. */
+const requestTimeoutMs = 10_000;
 
 /**
  * For a moment after a restart the API server refuses valid credentials, because it has not loaded its permissions
@@ -22,29 +19,14 @@ const requestTimeoutMs = { min: 5_000, max: 30_000 };
  */
 const refusalRetryMs = 10_000;
 
-/**
- * After a refusal that lasted, others are not retried for this time. Without this, each workload of a job would
- * wait for its own refusal.
- */
-const lastingRefusalMs = 60_000;
-
 /** Jobs, problems and the log contain the reason. */
 const maxReason = 1000;
 
 const backoffMs = { min: 100, max: 2_000 };
 
 export type RetryOptions = {
-  /** How long to repeat a request that finds the server closed or gets an error. */
+  /** How long to repeat a request that gets no answer or an error. A refused one is repeated for ten seconds at most. */
   readonly retryMs: number;
-  /** Until when to repeat a request that gets no answer in time. Default: for `retryMs`. */
-  readonly slowUntil?: number;
-  /** The time for the answer to the first try. */
-  readonly timeoutMs?: number;
-  /**
-   * Retries refusals even before the first answer: the process may have taken over a job while the server
-   * restarted.
-   */
-  readonly retriesFirstRefusal?: boolean;
   readonly signal?: AbortSignal;
 };
 
@@ -77,8 +59,6 @@ type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
 export class ApiClient {
   readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #onRetry: (message: string) => void;
-  #hasSucceeded = false;
-  #refusedAt = -Infinity;
 
   constructor(runtime: Pick<Runtime, 'now' | 'sleep'>, onRetry: (message: string) => void) {
     this.#runtime = runtime;
@@ -86,48 +66,35 @@ export class ApiClient {
   }
 
   /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
-  async send<T>(what: string, request: ApiRequest<T>, retry: RetryOptions): Promise<T> {
+  async send<T>(what: string, request: ApiRequest<T>, { retryMs, signal }: RetryOptions): Promise<T> {
     const startedAt = this.#runtime.now();
-    const { retryMs, slowUntil = startedAt + retryMs, retriesFirstRefusal = false, signal } = retry;
-    let { timeoutMs = requestTimeoutMs.min } = retry;
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal?.throwIfAborted();
       try {
-        const response = await this.#sendOnce(request, timeoutMs, signal);
-        this.#hasSucceeded = true;
-        return response;
+        return await this.#sendOnce(request, signal);
       } catch (error) {
         signal?.throwIfAborted();
         const now = this.#runtime.now();
-        const isSlow = error instanceof TimeoutError;
-        if (isSlow) timeoutMs = Math.min(requestTimeoutMs.max, timeoutMs * 2, slowUntil - now);
-        const failure = isSlow ? slowError(what, now - startedAt) : toClusterError(error);
+        const failure =
+          error instanceof TimeoutError ? slowError(what, now - startedAt) : toClusterError(error);
         refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
-        const patientUntil = isSlow ? slowUntil : startedAt + (isTemporary(failure) ? retryMs : 0);
-        const remainingMs =
+        const until =
           refusedSince === undefined
-            ? patientUntil - now
-            : (this.#retriesRefusals(now, retriesFirstRefusal) ? Math.min(refusalRetryMs, retryMs) : 0) -
-              (now - refusedSince);
-        if (remainingMs <= 0) {
-          if (refusedSince !== undefined && now - refusedSince >= refusalRetryMs) this.#refusedAt = now;
-          throw failure;
-        }
+            ? startedAt + (isTemporary(failure) ? retryMs : 0)
+            : refusedSince + Math.min(refusalRetryMs, retryMs);
+        if (now >= until) throw failure;
         if (tries === 0) this.#onRetry(failure.message);
-        await this.#runtime.sleep(Math.min(remainingMs, backoffMs.max, backoffMs.min * 2 ** tries), signal);
+        await this.#runtime.sleep(Math.min(until - now, backoffMs.max, backoffMs.min * 2 ** tries), signal);
       }
     }
   }
 
-  #retriesRefusals(now: number, retriesFirst: boolean): boolean {
-    return (this.#hasSucceeded || retriesFirst) && now - this.#refusedAt >= lastingRefusalMs;
-  }
-
   /** The library has no timeout of its own: without this, a request could wait forever. */
-  #sendOnce<T>(request: ApiRequest<T>, ms: number, stopping: AbortSignal | undefined): Promise<T> {
+  #sendOnce<T>(request: ApiRequest<T>, stopping: AbortSignal | undefined): Promise<T> {
     const work = (signal: AbortSignal) => request(beforeSending((outgoing) => outgoing.setSignal(signal)));
-    return withTimeout(this.#runtime, work, { ms, message: 'no answer', ...(stopping && { stopping }) });
+    const timeout = { ms: requestTimeoutMs, message: 'no answer' };
+    return withTimeout(this.#runtime, work, { ...timeout, ...(stopping && { stopping }) });
   }
 }
 

@@ -28,19 +28,15 @@ export { ImageChecker } from './image-check.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  | 'parallelism'
-  | 'imageRegistry'
-  | 'optionalContainers'
-  | 'findJobEnd'
-  | 'hasDatabase'
-  | 'stepTemplates'
-  | 'patienceMs'
+  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'findJobEnd' | 'hasDatabase' | 'stepTemplates'
 > &
   MoverOptions & {
     readonly hasEnded: LockOptions['hasEnded'];
     /** Undefined: images are not looked up. */
     readonly imageChecker: ImageChecker | undefined;
     readonly stepTimeoutMs: number;
+    /** How long a step waits for an API server that is unavailable. */
+    readonly patienceMs: number;
   };
 
 /** Short, because a process waits for it when it stops. */
@@ -139,10 +135,7 @@ class KubernetesExecutor implements Executor {
 
   async release(jobId: string): Promise<void> {
     const releaseLock = (signal: AbortSignal) =>
-      this.#lock.release(
-        this.#connection.withRetry({ retryMs: releaseTimeoutMs, retriesFirstRefusal: true, signal }),
-        jobId,
-      );
+      this.#lock.release(this.#connection.withRetry({ retryMs: releaseTimeoutMs, signal }), jobId);
     try {
       await withTimeout(this.#runtime, releaseLock, {
         ms: releaseTimeoutMs,
@@ -158,10 +151,6 @@ class KubernetesExecutor implements Executor {
   }
 
   #clusterFor({ signal }: StepContext): Cluster {
-    return this.#connection.withRetry({
-      retryMs: this.#options.patienceMs,
-      retriesFirstRefusal: true,
-      signal,
-    });
+    return this.#connection.withRetry({ retryMs: this.#options.patienceMs, signal });
   }
 }

@@ -1,6 +1,5 @@
 // Reads the state of a namespace before an upgrade: its workloads, what Steward may do there, and what blocks
 // an upgrade.
-import type { Runtime } from '../../../lib/runtime.ts';
 import type { JobEnd } from '../../planning/workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
@@ -20,25 +19,16 @@ import type { ClusterWorkload } from './workload.ts';
 /** Short, because a caller waits for the response. */
 const retryMs = 3_000;
 
-/**
- * For all requests together. A slow API server gets the patience of a job, but proxies do not wait longer for the
- * response.
- */
-const maxSlowMs = 60_000;
-
 /** The first version with CronJobs and PodDisruptionBudgets of version 1. */
 const oldestMinorVersion = 21;
 
 export type NamespaceOptions = {
-  readonly runtime: Pick<Runtime, 'now'>;
   readonly connection: ClusterConnection;
   readonly lock: UpgradeLock;
   readonly findJobEnd: (jobId: string) => Promise<JobEnd>;
   /** False if jobs are stored in memory only. */
   readonly hasDatabase: boolean;
   readonly stepTemplates: boolean;
-  /** How long a job waits for an API server that is unavailable. */
-  readonly patienceMs: number;
 };
 
 /** How each job that an annotation names has ended, by its id. */
@@ -55,8 +45,7 @@ export type NamespaceState = {
 export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
   const { connection, lock, stepTemplates } = options;
   const { namespace } = connection;
-  const slowUntil = options.runtime.now() + Math.min(options.patienceMs, maxSlowMs);
-  const cluster = connection.withRetry({ retryMs, slowUntil });
+  const cluster = connection.withRetry({ retryMs });
   const unreadable = {
     workloads: undefined,
     notices: [],

@@ -12,10 +12,9 @@ type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'Up
 const component = 'steward';
 
 /**
- * A step waits for its Event, so the times are short. Just after a restart the API server refuses Events for about
- * a second.
+ * A step waits for its Event, so the time is short. Just after a restart the API server refuses Events for about a
+ * second.
  */
-const timeoutMs = 2_000;
 const retryMs = 1_500;
 
 /** The API server accepts names of 253 characters. */
@@ -44,9 +43,8 @@ export class WorkloadEvents {
     if (this.#deniedJob === jobId) return;
     const id = `${jobId.slice(0, 8)}-${change}.${reason.toLowerCase()}`;
     const event = this.#toEvent(found, reason, `${message} (job ${jobId})`, id);
-    const retry = { retryMs, slowUntil: 0, timeoutMs, retriesFirstRefusal: true };
     try {
-      await this.#connection.withRetry(retry).createEvent(event);
+      await this.#connection.withRetry({ retryMs }).createEvent(event);
     } catch (error) {
       if (hasStatus(error, 401, 403)) this.#deniedJob = jobId;
     }

@@ -15,13 +15,18 @@ async function publishRetries(store: Store, ends: Record<string, number>): Promi
 describe.each(backends)('a claim in the %s store', (_name, open) => {
   it('takes the due deliveries by the time since which they wait, and returns when the next one is due', async () => {
     const store = await open();
-    await publish(store, delivery('a1', 30), delivery('a2', 10), delivery('a3', 21), delivery('a4', 5));
-    await publish(store, delivery('b1', 40));
-    expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
-    expect(await claim(store, 20)).toEqual({ ids: ['a4', 'a2'], nextAt: 21 });
-    expect(await claim(store, 21)).toEqual({ ids: ['a3'], nextAt: 30 });
-    expect(await claim(store, 30)).toEqual({ ids: ['a1'], nextAt: 40 });
-    expect(await claim(store, 50)).toEqual({ ids: ['b1'], nextAt: undefined });
+    await publishRetries(store, { a1: 30, a2: 10, a3: 21, a4: 5, b1: 40 });
+    expect(await claim(store, 14)).toEqual({ ids: [], nextAt: 15 });
+    expect(await claim(store, 30)).toEqual({ ids: ['a4', 'a2'], nextAt: 31 });
+    expect(await claim(store, 31)).toEqual({ ids: ['a3'], nextAt: 40 });
+    expect(await claim(store, 40)).toEqual({ ids: ['a1'], nextAt: 50 });
+    expect(await claim(store, 60)).toEqual({ ids: ['b1'], nextAt: undefined });
+  });
+
+  it('takes pings and first attempts at any time, by the time of their creation', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 30), delivery('a2', 10), ping('a3', 1e9), ping('a4', 21));
+    expect(await claim(store, 5)).toEqual({ ids: ['a4', 'a3', 'a2', 'a1'], nextAt: undefined });
   });
 
   it('takes a retry when the given wait has passed since the attempt', async () => {
@@ -49,7 +54,8 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
 
   it('returns a time in the past if it left deliveries that are due', async () => {
     const store = await open();
-    await publish(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 50));
+    await publishRetries(store, { b1: 40 });
+    await publish(store, delivery('a1', 1), delivery('a2', 2));
     const { ids, nextAt } = await claim(store, 9, 1);
     expect(ids).toEqual(['a1']);
     expect(nextAt).toBeLessThanOrEqual(9);
@@ -141,16 +147,13 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
       expect(await claim(store, 30)).toEqual({ ids: ['a2'], nextAt: undefined });
     });
 
-    it.each([
-      ['the retry is due next', 20, 31],
-      ['the first attempt is due next', 21, 30],
-    ])('returns when the next delivery is due: %s', async (_which, failedAt, createdAt) => {
+    it('returns when the next retry is due, also after a first attempt', async () => {
       const store = await open();
-      await publishRetries(store, { a1: failedAt });
-      await publish(store, delivery('a2', createdAt));
-      expect(await claim(store, 10)).toEqual({ ids: [], nextAt: 30 });
-      expect(await claim(store, 30)).toMatchObject({ nextAt: 31 });
-      expect((await claim(store, 31)).ids).toHaveLength(1);
+      await publishRetries(store, { a1: 20, b1: 21 });
+      await publish(store, delivery('a2', 5));
+      expect(await claim(store, 10)).toEqual({ ids: ['a2'], nextAt: 30 });
+      expect(await claim(store, 30)).toEqual({ ids: ['a1'], nextAt: 31 });
+      expect((await claim(store, 31)).ids).toEqual(['b1']);
     });
   });
 
@@ -197,7 +200,8 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
 
     it('uses no room for a delivery that is not due', async () => {
       const store = await open();
-      await publish(store, delivery('a1', 20), delivery('b1', 1), ping('c1', 30));
+      await publishRetries(store, { a1: 10, c1: 20 });
+      await publish(store, delivery('b1', 1));
       expect(await claim(store, 10, 100, together)).toEqual({ ids: ['b1'], nextAt: 20 });
     });
   });

@@ -237,7 +237,7 @@ export function createModel(keep: number) {
           delivery,
           priority: priorityOf(delivery),
           since: waitingSince(delivery),
-          due: waitingSince(delivery) + (priorityOf(delivery) === 1 ? retryWaitMs : 0),
+          due: priorityOf(delivery) === 1 ? waitingSince(delivery) + retryWaitMs : -Infinity,
         })),
     /** Runs the function, and takes everything back that it has done if it returns false. */
     attempt(run: () => boolean): boolean {

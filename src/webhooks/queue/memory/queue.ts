@@ -386,24 +386,13 @@ export class MemoryDeliveries {
     this.#listsOf(delivery.webhookId).waiting[priorityOf(delivery)].delete(delivery.id);
   }
 
-  /**
-   * The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due
-   * first.
-   */
+  /** The next delivery of the webhook: the first in the order of priorities that is due, or else the first retry. */
   #nextOf({ waiting }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
-    const heads = ([0, 1, 2] as const).flatMap((priority) => {
-      const delivery = waiting[priority].first();
-      const waitMs = priority === 1 ? retryWaitMs : 0;
-      return delivery ? [{ at: waitingSince(delivery) + waitMs, delivery }] : [];
-    });
-    const due = heads.find((head) => head.at <= at);
-    return (
-      due ??
-      heads.reduce<Next | undefined>(
-        (first, head) => (first && first.at <= head.at ? first : head),
-        undefined,
-      )
-    );
+    const retry = waiting[1].first();
+    const retryAt = retry ? waitingSince(retry) + retryWaitMs : Infinity;
+    const due = waiting[0].first() ?? (retryAt <= at ? retry : undefined) ?? waiting[2].first();
+    if (due) return { at, delivery: due };
+    return retry && { at: retryAt, delivery: retry };
   }
 }
 

@@ -7,7 +7,7 @@
 //
 // Which deliveries a process gets, in two round trips:
 //
-// 1. Read when the first free delivery of each group is due, and how many deliveries other processes have claimed. A
+// 1. Read since when the first free delivery of each group waits, and how many deliveries other processes have claimed. A
 //    group is a webhook and a priority.
 // 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order
 //    of their turns. A webhook whose delivery was claimed goes to the end. A receiver gets no more than its room,
@@ -27,9 +27,6 @@ import { type DeliveryRow, pendingColumns, toDelivery } from './rows.ts';
 
 /** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */
 const maxRoom = 1_000_000;
-
-/** The clocks of processes may differ by this much, as those of most machines do. */
-const maxSkewMs = 1_000;
 
 /** After a crash of the database, other processes reconnect and store the results of their attempts within this time. */
 const newServerPauseMs = 1_000;
@@ -120,8 +117,6 @@ export class Claims {
   readonly #held = new Set<ClaimedKey>();
   /** The first claim of each other process, by process, at the last count. */
   #firstClaims = new Map<string, number>();
-  /** When this process first saw each retry of a process whose clock is ahead. */
-  #aheadSince = new Map<string, number>();
   readonly #groups = new FreeGroups();
   /** Webhooks that may have free deliveries, in the order of their turns. */
   #turns = new Set<string>();
@@ -201,17 +196,19 @@ export class Claims {
     this.#updateTurns(new Set(groups.map(({ webhookId }) => webhookId)));
     const taken = countByReceiver(request, others);
     const byWebhook = groupByWebhook(groups);
-    this.#noteAhead(groups, at, retryWaitMs);
-    const dueAt = (group: FreeGroup) => this.#dueAt(group, at, retryWaitMs);
+    // Pings and first attempts are always due.
+    const until = ({ priority }: FreeGroup) => (priority === 1 ? at - retryWaitMs : Number.MAX_SAFE_INTEGER);
     const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
       (byWebhook.get(candidate.webhookId) ?? [])
-        .filter((group) => dueAt(group) <= at)
-        .map((group) => ({ ...group, ...candidate, until: lastDue(group, at, retryWaitMs) })),
+        .filter((group) => group.since <= until(group))
+        .map((group) => ({ ...group, ...candidate, until: until(group) })),
     );
     // What is due now has to wait until its receiver has room.
     if (due.length === 0) {
-      const times = groups.map(dueAt).filter((time) => time > at);
-      return { deliveries: [], nextAt: times.length === 0 ? undefined : Math.min(...times) };
+      const later = groups
+        .filter((group) => group.since > until(group))
+        .map(({ since }) => since + retryWaitMs);
+      return { deliveries: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
     }
     this.#isUncertain = true;
     const [, , rows] = await Promise.all([
@@ -254,20 +251,6 @@ export class Claims {
 
   #pauseFor(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#options.runtime.now() + ms);
-  }
-
-  /** Notes when this process has first seen the retries of processes whose clocks are ahead. */
-  #noteAhead(groups: readonly FreeGroup[], at: number, retryWaitMs: number): void {
-    const ahead = groups.filter((group) => group.priority === 1 && isAhead(group, at, retryWaitMs));
-    this.#aheadSince = new Map(
-      ahead.map((group) => [aheadKey(group), this.#aheadSince.get(aheadKey(group)) ?? at]),
-    );
-  }
-
-  /** When the first delivery of the group is due. A retry waits its time also if the clock of its process was ahead. */
-  #dueAt(group: FreeGroup, at: number, retryWaitMs: number): number {
-    if (!isAhead(group, at, retryWaitMs)) return group.since + waitOf(group, retryWaitMs);
-    return group.priority === 1 ? (this.#aheadSince.get(aheadKey(group)) ?? at) + retryWaitMs : at;
   }
 
   async #releaseUnknown(client: Client): Promise<void> {
@@ -350,27 +333,6 @@ function groupByWebhook(groups: readonly FreeGroup[]): Map<string, FreeGroup[]> 
   for (const group of groups)
     byWebhook.set(group.webhookId, [...(byWebhook.get(group.webhookId) ?? []), group]);
   return byWebhook;
-}
-
-function aheadKey({ webhookId, since }: FreeGroup): string {
-  return `${since} ${webhookId}`;
-}
-
-/** The deliveries of the group that wait since this moment or longer are due. */
-function lastDue(group: FreeGroup, at: number, retryWaitMs: number): number {
-  return isAhead(group, at, retryWaitMs) ? Number.MAX_SAFE_INTEGER : at - waitOf(group, retryWaitMs);
-}
-
-/**
- * Whether the deliveries of the group are of a process whose clock is ahead. They do not wait until this clock has
- * reached theirs.
- */
-function isAhead(group: FreeGroup, at: number, retryWaitMs: number): boolean {
-  return group.since > at + Math.max(maxSkewMs, waitOf(group, retryWaitMs));
-}
-
-function waitOf({ priority }: FreeGroup, retryWaitMs: number): number {
-  return priority === 1 ? retryWaitMs : 0;
 }
 
 /** The claims of processes. */

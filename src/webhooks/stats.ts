@@ -1,7 +1,7 @@
 // Computes the numbers about webhooks for the metrics and the home page.
 import { isUnavailable } from '../lib/errors.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { webhooks } from './webhook.ts';
+import { isDeactivated, webhooks } from './webhook.ts';
 
 type WebhookStats = {
   readonly pending: number;
@@ -11,11 +11,10 @@ type WebhookStats = {
 };
 
 export async function webhookStats(store: ReadableStore, at: number): Promise<WebhookStats> {
-  const deactivated = [...store.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
   return {
     pending: store.deliveries.pending().count,
     oldestPendingSeconds: await ageOfOldest(store, at),
-    deactivated: deactivated.length,
+    deactivated: [...store.all(webhooks)].filter(isDeactivated).length,
     evicted: store.deliveries.evicted(),
   };
 }

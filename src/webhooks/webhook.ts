@@ -105,13 +105,9 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 
 /** Leaves out the keys, which only the response that creates a key shows, and the values of headers. */
 export function webhookToJson(reader: Reader, webhook: Webhook, at: number) {
-  const policy = reader.read(webhookSettings);
-  const window = failureWindowOf(reader, webhook.id);
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
-  // An ended window is shown only if it explains why the webhook was deactivated.
-  const shown = window && active && at >= endOfWindow(policy, window) ? null : window;
-  const health = healthOf(webhook, shown, policy);
+  const { health, failures, windowStart, windowEnd } = readHealth(reader, webhook, at);
   return {
     id,
     name,
@@ -126,11 +122,7 @@ export function webhookToJson(reader: Reader, webhook: Webhook, at: number) {
     deactivatedAt,
     deactivatedBy,
     health,
-    failures: {
-      count: shown?.count ?? 0,
-      windowStart: shown?.start ?? null,
-      windowEnd: shown && endOfWindow(policy, shown),
-    },
+    failures: { count: failures, windowStart, windowEnd },
     previousKeyUntil: previousKeyUntil(webhook, at),
   };
 }
@@ -139,11 +131,43 @@ export const healths = ['ok', 'failing', 'deactivated', 'inactive'] as const;
 
 export type WebhookHealth = (typeof healths)[number];
 
-function healthOf(
-  { active, deactivatedBy }: Webhook,
-  window: FailureWindow | null,
-  policy: FailurePolicy,
-): WebhookHealth {
-  if (!active) return deactivatedBy === 'failures' ? 'deactivated' : 'inactive';
+/** `failures` are those in the failure window; `left` is how many more deactivate the webhook. */
+export type HealthView = {
+  readonly webhook: Webhook;
+  readonly health: WebhookHealth;
+  readonly failures: number;
+  readonly left: number;
+  readonly windowStart: number | null;
+  readonly windowEnd: number | null;
+};
+
+export function readHealths(reader: Reader, at: number, service?: string): HealthView[] {
+  return listWebhooks(reader, service).map((webhook) => readHealth(reader, webhook, at));
+}
+
+export function readHealth(reader: Reader, webhook: Webhook, at: number): HealthView {
+  const policy = reader.read(webhookSettings);
+  const window = failureWindowOf(reader, webhook.id);
+  // An ended window is shown only if it explains why the webhook was deactivated.
+  const shown = window && webhook.active && at >= endOfWindow(policy, window) ? null : window;
+  const failures = shown?.count ?? 0;
+  return {
+    webhook,
+    health: healthOf(webhook, shown, policy),
+    failures,
+    left: Math.max(1, policy.numberOfFailures - failures),
+    windowStart: shown?.start ?? null,
+    windowEnd: shown && endOfWindow(policy, shown),
+  };
+}
+
+function healthOf(webhook: Webhook, window: FailureWindow | null, policy: FailurePolicy): WebhookHealth {
+  if (isDeactivated(webhook)) return 'deactivated';
+  if (!webhook.active) return 'inactive';
   return window && isFailing(policy, window) ? 'failing' : 'ok';
+}
+
+/** Whether its failures have deactivated the webhook. */
+export function isDeactivated({ active, deactivatedBy }: Webhook): boolean {
+  return !active && deactivatedBy === 'failures';
 }

@@ -3,10 +3,9 @@ import type { NavigationEntry, ReadOnlyState } from '../../console/frame.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { Reader } from '../../store/state.ts';
 import { isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { type Webhook, listWebhooks } from '../../webhooks/webhook.ts';
+import { isDeactivated, listWebhooks } from '../../webhooks/webhook.ts';
 
 export function navigation(reader: Reader): readonly NavigationEntry[] {
-  const isDeactivated = ({ active, deactivatedBy }: Webhook) => !active && deactivatedBy === 'failures';
   const hooks = ['services', 'webhooks'];
   const webhookPage = { group: 'Webhooks', access: 'administrator' } as const;
   const upgradePage = { group: 'Upgrades', access: 'administrator' } as const;

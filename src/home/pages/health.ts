@@ -7,8 +7,7 @@ import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-status.ts';
 import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { webhookSettings } from '../../webhooks/settings.ts';
-import { type Webhook, type WebhookHealth, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
+import { type HealthView, type WebhookHealth, readHealths } from '../../webhooks/webhook.ts';
 
 /** `busy`: a job is running. */
 export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
@@ -22,19 +21,11 @@ type Finding = {
   readonly href: string;
 };
 
-/** A webhook with failures that has not been deactivated yet, and how many more failures deactivate it. */
-type FailingWebhook = {
-  readonly webhook: Webhook;
-  readonly left: number;
-  /** Whether its newest delivery has succeeded, and its failures are fewer than half of those that deactivate it. */
-  readonly hasRecovered: boolean;
-};
-
 export type SystemHealth = {
   readonly findings: readonly Finding[];
-  readonly deactivated: readonly Webhook[];
+  readonly deactivated: readonly HealthView[];
   /** Active webhooks whose last delivery failed, or that are close to their deactivation. */
-  readonly failing: readonly Webhook[];
+  readonly failing: readonly HealthView[];
 };
 
 const maxNames = 3;
@@ -44,37 +35,37 @@ export async function readSystemHealth(
   page: PageContext<unknown>,
 ): Promise<SystemHealth> {
   const { href, now } = page;
-  const active = listWebhooks(store).filter((webhook) => webhook.active);
+  const all = readHealths(store, now);
+  const active = all.filter(({ webhook }) => webhook.active);
   const outcomes = await whileAvailable(
-    () => store.deliveries.lastOutcomes(active.map(({ id }) => id)),
+    () => store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id)),
     new Map<string, 'delivered' | 'failed'>(),
   );
-  const failing = readFailingWebhooks(store, active, outcomes, now);
-  const counted = new Set(webhooksOf(failing));
-  const unreached = active.filter(
-    (webhook) => !counted.has(webhook) && outcomes.get(webhook.id) === 'failed',
-  );
-  const switchedOff = listWebhooks(store).filter((webhook) => !webhook.active);
-  const deactivated = switchedOff.filter(({ deactivatedBy }) => deactivatedBy === 'failures');
-  const inactive = switchedOff.filter(({ deactivatedBy }) => deactivatedBy !== 'failures');
-  const recovered = failing.filter(({ hasRecovered }) => hasRecovered);
-  const endangered = failing.filter(({ hasRecovered }) => !hasRecovered);
+  const outcomeOf = ({ webhook }: HealthView) => outcomes.get(webhook.id);
+  const deactivated = all.filter(({ health }) => health === 'deactivated');
+  const inactive = all.filter(({ health }) => health === 'inactive');
+  // The webhooks that are nearest to their deactivation come first.
+  const failing = active.filter(({ failures }) => failures > 0).sort((a, b) => a.left - b.left);
+  const hasRecovered = (view: HealthView) => view.health !== 'failing' && outcomeOf(view) === 'delivered';
+  const recovered = failing.filter(hasRecovered);
+  const endangered = failing.filter((view) => !hasRecovered(view));
+  const unreached = active.filter((view) => view.failures === 0 && outcomeOf(view) === 'failed');
   const findings: Finding[] = [
     ...store
       .problems()
       .map((text): Finding => ({ severity: 'bad', count: 1, text: `${text}.`, href: href() })),
     ...findJob(store.read(newestJob), now, href),
     ...group(page, 'bad', deactivated, 'deactivated', {
-      one: ({ name }) => `Webhook ${name} was deactivated after too many failures.`,
+      one: ({ webhook: { name } }) => `Webhook ${name} was deactivated after too many failures.`,
       many: 'were deactivated after too many failures',
     }),
-    ...group(page, 'warn', webhooksOf(endangered), 'failing', {
-      one: ({ name }) =>
-        `Webhook ${name} will be deactivated after ${formatCount(endangered[0]?.left ?? 1, 'more failure')}.`,
+    ...group(page, 'warn', endangered, 'failing', {
+      one: ({ webhook: { name }, left }) =>
+        `Webhook ${name} will be deactivated after ${formatCount(left, 'more failure')}.`,
       many: 'will be deactivated after more failures',
     }),
     ...group(page, 'warn', unreached, undefined, {
-      one: ({ name }) => `The last delivery of webhook ${name} failed.`,
+      one: ({ webhook: { name } }) => `The last delivery of webhook ${name} failed.`,
       many: 'have a last delivery that failed',
     }),
     ...recovered.slice(0, maxNames).map(({ webhook, left }): Finding => ({
@@ -84,30 +75,28 @@ export async function readSystemHealth(
       href: href('services', 'webhooks', webhook.id),
     })),
     ...group(page, 'info', inactive, 'inactive', {
-      one: ({ name }) => `Webhook ${name} is inactive.`,
+      one: ({ webhook: { name } }) => `Webhook ${name} is inactive.`,
       many: 'are inactive',
     }),
   ];
-  return { findings, deactivated, failing: [...webhooksOf(endangered), ...unreached] };
-}
-
-function webhooksOf(failing: readonly FailingWebhook[]): Webhook[] {
-  return failing.map(({ webhook }) => webhook);
+  return { findings, deactivated, failing: [...endangered, ...unreached] };
 }
 
 /** One finding for all webhooks of a kind. */
 function group(
   { href }: PageContext<unknown>,
   severity: Severity,
-  found: readonly Webhook[],
+  found: readonly HealthView[],
   health: WebhookHealth | undefined,
-  texts: { readonly one: (webhook: Webhook) => string; readonly many: string },
+  texts: { readonly one: (view: HealthView) => string; readonly many: string },
 ): Finding[] {
   const [first] = found;
   if (!first) return [];
   if (found.length === 1)
-    return [{ severity, count: 1, text: texts.one(first), href: href('services', 'webhooks', first.id) }];
-  const names = found.slice(0, maxNames).map(({ name }) => name);
+    return [
+      { severity, count: 1, text: texts.one(first), href: href('services', 'webhooks', first.webhook.id) },
+    ];
+  const names = found.slice(0, maxNames).map(({ webhook }) => webhook.name);
   const rest = found.length - names.length;
   const listed = `${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
   const query = health === undefined ? '' : `?health=${health}`;
@@ -146,25 +135,6 @@ export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): P
     if (isUnavailable(error)) return otherwise;
     throw error;
   }
-}
-
-/** The webhooks that are nearest to their deactivation come first. */
-function readFailingWebhooks(
-  store: ReadableStore,
-  active: readonly Webhook[],
-  outcomes: ReadonlyMap<string, string>,
-  at: number,
-): FailingWebhook[] {
-  const { numberOfFailures } = store.read(webhookSettings);
-  return active
-    .map((webhook) => {
-      const { failures, health } = webhookToJson(store, webhook, at);
-      const left = Math.max(1, numberOfFailures - failures.count);
-      const hasRecovered = health !== 'failing' && outcomes.get(webhook.id) === 'delivered';
-      return { webhook, count: failures.count, left, hasRecovered };
-    })
-    .filter(({ count }) => count > 0)
-    .sort((a, b) => a.left - b.left);
 }
 
 /** What the sentence is about, the worst first. `info` needs no attention. */

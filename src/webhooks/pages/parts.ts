@@ -3,10 +3,8 @@ import { renderAgo } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import type { Reader } from '../../store/state.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
-import { webhookSettings } from '../settings.ts';
-import { type WebhookHealth, type Webhook, webhookToJson } from '../webhook.ts';
+import type { HealthView, Webhook, WebhookHealth } from '../webhook.ts';
 
 type Place = Pick<PageContext<unknown>, 'href'>;
 
@@ -47,24 +45,6 @@ export function formatAddress({ hookUrl }: Pick<Webhook, 'hookUrl'>): string {
   return `${new URL(hookUrl).protocol}//${formatReceiver({ hookUrl })}`;
 }
 
-/** `failures` are those in the failure window; `left` is how many more deactivate the webhook. */
-export type HealthView = {
-  readonly health: WebhookHealth;
-  readonly failures: number;
-  readonly left: number;
-  readonly windowStart: number | null;
-};
-
-export function readWebhookHealth(reader: Reader, webhook: Webhook, at: number): HealthView {
-  const { health, failures } = webhookToJson(reader, webhook, at);
-  return {
-    health,
-    failures: failures.count,
-    left: Math.max(1, reader.read(webhookSettings).numberOfFailures - failures.count),
-    windowStart: failures.windowStart,
-  };
-}
-
 export const healthLabels: Readonly<Record<WebhookHealth, string>> = {
   deactivated: 'Deactivated',
   failing: 'Failing',
@@ -91,9 +71,8 @@ export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 
  * Whether the webhook is active, since when it is not, and how close it is to its deactivation. It follows the
  * label of the health.
  */
-export function explainHealth(webhook: Webhook, view: HealthView, now: number): Html {
+export function explainHealth({ webhook, failures, left, windowStart }: HealthView, now: number): Html {
   const { deactivatedAt, deactivatedBy, active } = webhook;
-  const { failures, left, windowStart } = view;
   if (active && failures === 0) return html`Active, without failures.`;
   if (active) {
     const first = windowStart !== null && html`, the first ${renderAgo(windowStart, now)}`;
@@ -108,7 +87,7 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
 }
 
 /** The same in a few words, for a list. */
-export function summariseHealth(webhook: Webhook, { failures, left }: HealthView): string {
+export function summariseHealth({ webhook, failures, left }: HealthView): string {
   const { deactivatedBy, active } = webhook;
   if (active) return failures > 0 ? `${failures} of ${failures + left} failures` : '';
   if (deactivatedBy === null) return 'never active';

@@ -5,16 +5,13 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { listWebhooks } from '../webhook.ts';
-import { readWebhookHealth } from './parts.ts';
+import { readHealths } from '../webhook.ts';
 
 export function showSettings(store: ReadableStore): View<unknown> {
   return async ({ href, now }) => {
     const settings = store.read(webhookSettings);
-    const all = listWebhooks(store);
-    const withFailures = all.filter(
-      (webhook) => webhook.active && readWebhookHealth(store, webhook, now).failures > 0,
-    );
+    const all = readHealths(store, now);
+    const withFailures = all.filter(({ webhook, failures }) => webhook.active && failures > 0);
     return html`<p>${formatPolicy(settings)}</p>
       <p>
         The settings apply to <a href="${href('services', 'webhooks')}">${formatCount(all.length, 'webhook')}</a>.

@@ -10,15 +10,13 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { type Webhook, previousKeyUntil } from '../webhook.ts';
+import { type HealthView, type Webhook, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
 import {
-  type HealthView,
   deliveryHref,
   explainHealth,
   formatAddress,
   healthColours,
-  readWebhookHealth,
   renderHealth,
   signInHint,
 } from './parts.ts';
@@ -39,7 +37,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxRead);
-    const view = readWebhookHealth(store, webhook, now);
+    const view = readHealth(store, webhook, now);
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;
@@ -51,7 +49,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
       <div class="split side">
         <div>
           <div class="health ${isUnreached ? 'warn' : isUnused ? 'busy' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
-            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view, outcome)} ${explainHealth(webhook, view, now)}</p>`}
+            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view, outcome)} ${explainHealth(view, now)}</p>`}
             ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook)}
           </div>
           <section aria-labelledby="recent">
@@ -74,7 +72,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
 
 /** The newest ended delivery has failed. If no failure is counted, the page says why. */
 function explainLastFailure(
-  { subject: webhook, now }: PageContext<Webhook>,
+  { now }: PageContext<Webhook>,
   view: HealthView,
   { isPing, attempts }: Delivery,
 ): Html {
@@ -82,7 +80,7 @@ function explainLastFailure(
     ? 'It was a ping, which does not count towards the deactivation of the webhook.'
     : 'It failed before the webhook was activated, or in a failure window that has ended. Counting starts again at 0.';
   return html`<p><strong>The last delivery failed.</strong> ${attempts.at(-1)?.error}</p>
-    <p>${view.failures > 0 ? explainHealth(webhook, view, now) : uncounted}</p>`;
+    <p>${view.failures > 0 ? explainHealth(view, now) : uncounted}</p>`;
 }
 
 const maxResponseShown = 120;

@@ -22,13 +22,11 @@ import { maxWebhookIds } from '../fields.rest.ts';
 import type { DeliverySummary } from '../queue/delivery-queue.ts';
 import { recoverableStates } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { type Webhook, healths, listWebhooks } from '../webhook.ts';
+import { type HealthView, type Webhook, healths, readHealths } from '../webhook.ts';
 import {
-  type HealthView,
   compareHealth,
   formatReceiver,
   healthLabels,
-  readWebhookHealth,
   renderDeliveryState,
   renderHealth,
   signInHint,
@@ -41,7 +39,7 @@ import { maxSparks, sparkline } from './sparkline.ts';
 const maxReceiverLength = 48;
 
 /** `lastAt` is 0 for a webhook without deliveries, and if the list is sorted by something else. */
-type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView; readonly lastAt: number };
+type ListedWebhook = HealthView & { readonly lastAt: number };
 
 type WebhookOrder = 'health' | 'name' | 'last';
 
@@ -55,8 +53,7 @@ const selection = {
   textOf: ({ webhook: { name, hookUrl } }: ListedWebhook) => `${name} ${new URL(hookUrl).host}`,
   orders: {
     health: {
-      compare: (one: ListedWebhook, other: ListedWebhook) =>
-        compareHealth(one.view, other.view) || byName(one, other),
+      compare: (one: ListedWebhook, other: ListedWebhook) => compareHealth(one, other) || byName(one, other),
     },
     name: { compare: byName },
     last: {
@@ -70,7 +67,7 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
   return async (page) => {
     const all = await readWebhooks(store, page, pathOf(page.subject));
     const searched = selectEntries(all, page, { ...selection, usual: all.length, most: all.length });
-    const filters = { health: ({ view }: ListedWebhook) => view.health };
+    const filters = { health: ({ health }: ListedWebhook) => health };
     const list = selectEntries(all, page, { ...selection, filters, ...size });
     return html`${renderToolbar({
       action: page.here(),
@@ -103,16 +100,12 @@ async function readWebhooks(
   { query, now }: PageContext<unknown>,
   service: string | undefined,
 ): Promise<ListedWebhook[]> {
-  const all = listWebhooks(store, service);
-  const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
+  const all = readHealths(store, now, service);
+  const ids = listParameters(query).sort === 'last' ? all.map(({ webhook }) => webhook.id) : [];
   const newest = await store.deliveries.newest(ids, 1);
-  return all.map((webhook) => {
-    const [last] = newest.get(webhook.id) ?? [];
-    return {
-      webhook,
-      view: readWebhookHealth(store, webhook, now),
-      lastAt: last ? lastChangeAt(last) : 0,
-    };
+  return all.map((view) => {
+    const [last] = newest.get(view.webhook.id) ?? [];
+    return { ...view, lastAt: last ? lastChangeAt(last) : 0 };
   });
 }
 
@@ -138,7 +131,7 @@ function renderHealthChips(
     isCurrent: asked === health,
   });
   const counts = healths
-    .map((health) => ({ health, count: all.filter(({ view }) => view.health === health).length }))
+    .map((health) => ({ health, count: all.filter((one) => one.health === health).length }))
     .filter(({ health, count }) => count > 0 || health === asked);
   return html`<p class="chips" id="webhook-healths" data-live="10">
     ${renderChips([
@@ -165,13 +158,11 @@ async function columnsOf(
     {
       label: 'Health',
       sort: 'health',
-      cell: ({ webhook, view }) => {
-        const outcome = outcomes.get(webhook.id);
-        const ended = newest
-          .get(webhook.id)
-          ?.find(({ state }) => state === 'delivered' || state === 'failed');
+      cell: (view) => {
+        const outcome = outcomes.get(view.webhook.id);
+        const ended = recentOf(view).find(({ state }) => state === 'delivered' || state === 'failed');
         const ping = outcome === 'failed' && ended?.isPing ? 'a ping' : '';
-        return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(webhook, view) || ping}</span>`;
+        return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(view) || ping}</span>`;
       },
     },
     {

@@ -1,6 +1,6 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import { formatTime } from '../console/time.ts';
-import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
+import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -92,7 +92,9 @@ function upgradeFields(store: ReadableStore) {
       ),
     licenseFile: file()
       .optional()
-      .describe('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
+      .describe(
+        'A license file, not with startAt. Deprecated since 11.0: the setting licenseUpload replaces it.',
+      ),
     updateToLatestPatch: boolean()
       .optional()
       .describe('Deprecated since 11.0: the setting of the same name replaces it.'),
@@ -170,20 +172,29 @@ function upgradeOperation(options: OperationsOptions): Operation {
     answer: statusAnswer,
     check: async ({ values }) => {
       const { problems, prepared } = await checkUpgrade(options, values);
-      const found = [...problems, ...startProblems(values.startAt, options.runtime.now())];
-      return { problems: found, ...(prepared && { prepared }) };
+      const found = [...startProblems(values.startAt, options.runtime.now()), ...licenseProblems(values)];
+      return { problems: [...problems, ...found], ...(prepared && { prepared }) };
     },
-    run: ({ values, caller, update, prepared }) =>
-      start(options, {
+    run: ({ values, caller, update, prepared }) => {
+      const { versionManifest, upgradeSettings, updateToLatestPatch } = values;
+      return start(options, {
         update,
         prepared,
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
         planDigest: values.planDigest,
         startTime: values,
-        request: values,
-      }),
+        request: { versionManifest, upgradeSettings, updateToLatestPatch },
+      });
+    },
   });
+}
+
+/** A scheduled job keeps its request, but not the content of a license. */
+function licenseProblems({ licenseFile, startAt }: Partial<UpgradeValues> & StartTime): Problem[] {
+  const message =
+    'cannot be sent with startAt; upload the license, and name the upload in the setting licenseUpload.';
+  return licenseFile && startAt !== undefined ? [{ field: 'licenseFile', message }] : [];
 }
 
 async function checkUpgrade(
@@ -230,7 +241,7 @@ function rollbackOperation(options: OperationsOptions): Operation {
         prepared,
         startedBy: caller?.username ?? '',
         startTime: values,
-        request: { versionManifest: values.versionManifest, upgradeSettings: undefined },
+        request: { versionManifest: values.versionManifest },
       }),
   });
 }
@@ -243,7 +254,7 @@ type StartRequest = {
   readonly planDigest?: string | undefined;
   readonly startTime: StartTime;
   /** What the second preflight of a scheduled job needs. */
-  readonly request: UpgradeValues;
+  readonly request: Omit<ScheduledRequest, 'digest'>;
 };
 
 async function start(
@@ -268,7 +279,7 @@ async function start(
         const accepted =
           startAt === undefined
             ? startJob(transaction, newJob, at)
-            : scheduleJob(transaction, newJob, { startAt, request: toStored(request, digest) }, at);
+            : scheduleJob(transaction, newJob, { startAt, request: { ...request, digest } }, at);
         notify(transaction, accepted, at);
         return accepted;
       },
@@ -295,17 +306,6 @@ function requireUploads(transaction: Transaction, uploads: readonly string[]): v
   const missing = uploads.filter((id) => !transaction.upload(id));
   const message = `names the upload ${missing[0]}, which does not exist.`;
   if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
-}
-
-function toStored(
-  { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile }: UpgradeValues,
-  digest: string,
-): ScheduledRequest {
-  const file = licenseFile && {
-    filename: licenseFile.filename,
-    base64: Buffer.from(licenseFile.bytes).toString('base64'),
-  };
-  return { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: file };
 }
 
 function versionsHaveChanged(): ServiceError {

@@ -1,6 +1,16 @@
 // Jobs that start later, in both stores: acceptance, the second preflight, and restarts.
 import { describe, expect, it } from 'vitest';
-import { type Failure, type Status, admin, codesOf, patch1, patch2, upgrades } from './jobs-kit.ts';
+import {
+  type Failure,
+  type Status,
+  admin,
+  codesOf,
+  eleven,
+  license,
+  patch1,
+  patch2,
+  upgrades,
+} from './jobs-kit.ts';
 import {
   closeWindows,
   server,
@@ -48,10 +58,19 @@ describe('a scheduled job', () => {
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1250' });
   });
 
-  it('starts with the license that was sent with the request', async () => {
+  it('starts with the license that was uploaded, and keeps no content of one', async () => {
     await start();
     const startAt = String(server.runtime.now() + hour);
-    expect((await release({ startAt })).statusCode).toBe(200);
+    const refused = await release({ startAt });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.json<Failure>().error.details).toEqual([
+      'licenseFile: cannot be sent with startAt; upload the license, and name the upload in the setting licenseUpload.',
+    ]);
+    expect((await status()).status.state).toBe('no_upgrade');
+    const uploaded = await server.postParts('/admin/uploads/upload', { itemFile: license }, admin);
+    const { itemID: value } = uploaded.json<{ item: { itemID: string } }>().item;
+    const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value }] });
+    expect((await upgrade(eleven, { startAt, upgradeSettings })).statusCode).toBe(200);
     await restartAt(server.runtime.now());
     await server.runtime.advance(hour);
     expect((await finish()).status.state).toBe('success');

@@ -117,16 +117,12 @@ export class JobScheduler {
     const { store, executor } = this.#options;
     const request = (await store.jobs.plan(id))?.request;
     if (!request) return undefined;
-    const { digest, versionManifest, upgradeSettings, updateToLatestPatch, licenseFile } = request;
+    const { digest, versionManifest, upgradeSettings, updateToLatestPatch } = request;
     if (operation === 'rollback') {
       const inventory = await executor.inventory();
       return { digest, prepared: prepareRollback(store, versionManifest, inventory) };
     }
-    const license = licenseFile && {
-      filename: licenseFile.filename,
-      bytes: Buffer.from(licenseFile.base64, 'base64'),
-    };
-    const values = { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile: license };
+    const values = { versionManifest, upgradeSettings, updateToLatestPatch };
     return { digest, prepared: await prepareRequest(store, executor, values) };
   }
 

@@ -119,7 +119,6 @@ export type ScheduledRequest = {
   readonly versionManifest: string;
   readonly upgradeSettings?: Readonly<Record<string, unknown>> | undefined;
   readonly updateToLatestPatch?: boolean | undefined;
-  readonly licenseFile?: { readonly filename: string; readonly base64: string } | undefined;
 };
 
 export const newestJob: Cell<Job | null> = {

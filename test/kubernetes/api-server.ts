@@ -72,8 +72,7 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
       return { code: 200, body: { ...found, items } };
     }
     if (verb === 'create' && target.name === undefined) {
-      const isDryRun = query.get('dryRun') === 'All';
-      return { code: 201, body: registry.create(target, parse(text), isDryRun) };
+      return { code: 201, body: registry.create(target, parse(text)) };
     }
     if (target.name === undefined && verb === 'deletecollection') {
       const found = list(target, query);

@@ -14,7 +14,7 @@ import {
 } from './objects.ts';
 import { checkQuota, withUsage } from './quota.ts';
 import { type Resource, resourceOf } from './resources.ts';
-import { alreadyExists, badRequest, conflict, invalid, notFound, unprocessable } from './status-error.ts';
+import { badRequest, conflict, invalid, notFound, unprocessable } from './status-error.ts';
 import type { Storage } from './storage.ts';
 
 /** The object or collection that a request addresses. */
@@ -54,7 +54,7 @@ export function createRegistry(storage: Storage) {
     storage.get(resource, namespace, name) !== undefined;
 
   /** A dry run checks everything and stores nothing. */
-  function create(target: Target, given: unknown, isDryRun = false): KubeObject {
+  function create(target: Target, given: unknown): KubeObject {
     const { resource, namespace } = target;
     const body = read(target, given);
     const { metadata } = body;
@@ -74,11 +74,6 @@ export function createRegistry(storage: Storage) {
     fillDefaults(resource, object);
     validate(resource, metadata.name ?? `${metadata.generateName ?? ''}x`, object);
     if (resource.name === 'pods') checkQuota(storage, object as unknown as Pod);
-    if (isDryRun) {
-      if (exists({ ...target, name: metadata.name ?? '' }))
-        throw alreadyExists(resource, metadata.name ?? '');
-      return toResponse(target, object as unknown as Loose);
-    }
     const added = storage.add(resource, object as unknown as Loose);
     if (resource === namespaces) addDefaultServiceAccount(added.metadata.name);
     return toResponse(target, added);

@@ -15,7 +15,7 @@ import {
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
-import type { Permission, Rule } from './permissions.ts';
+import type { Rule } from './permissions.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import type { CronJobObject } from './step-templates.ts';
@@ -132,15 +132,6 @@ export class Cluster {
       this.#apis.authorization.createSelfSubjectRulesReview({ body }, options),
     );
     return { rules: status?.resourceRules ?? [], isComplete: status?.incomplete !== true };
-  }
-
-  async isAllowed({ verb, group, resource, name }: Permission): Promise<boolean> {
-    const attributes = { namespace: this.#namespace, verb, group, resource };
-    const body = { spec: { resourceAttributes: name === undefined ? attributes : { ...attributes, name } } };
-    const { status } = await this.#send('review an access', (options) =>
-      this.#apis.authorization.createSelfSubjectAccessReview({ body }, options),
-    );
-    return status?.allowed === true;
   }
 
   async listWorkloads(): Promise<{ workloads: ClusterWorkload[]; isComplete: boolean }> {
@@ -262,19 +253,6 @@ export class Cluster {
     return this.#send(`update leases/${name}`, (options) =>
       this.#apis.coordination.replaceNamespacedLease(request, options),
     );
-  }
-
-  /** Returns false if the server refuses the Lease because the namespace does not exist. Changes nothing. */
-  async hasNamespace(body: V1Lease): Promise<boolean> {
-    const request = { namespace: this.#namespace, body, fieldManager, dryRun: 'All' };
-    try {
-      await this.#send('create leases', (options) =>
-        this.#apis.coordination.createNamespacedLease(request, options),
-      );
-      return true;
-    } catch (error) {
-      return !hasStatus(error, 404);
-    }
   }
 
   async createEvent(body: CoreV1Event): Promise<void> {

@@ -75,6 +75,8 @@ function planContainers(
   const workloads = matches.map((match) => match.workloads);
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
   const { namespace } = options.connection;
+  // A list of a namespace that does not exist is empty, without an error.
+  const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
     versions.some(({ existing }) => existing.length > 0) &&
     workloads.flat().length === 0 &&
@@ -87,10 +89,12 @@ function planContainers(
       ...(missing.length > 0
         ? [
             `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
-              `${formatList(missing)}.`,
+              `${formatList(missing)}.${hint}`,
           ]
         : []),
-      ...(hasNoWorkload ? [`no workload of the namespace ${namespace} has a container of the version.`] : []),
+      ...(hasNoWorkload
+        ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
+        : []),
       ...new Set(matches.flatMap(({ problems }) => problems)),
       ...findUnfitWorkloads(state, workloads.flat()),
     ]),

@@ -123,11 +123,6 @@ export class UpgradeLock {
       : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;
   }
 
-  /** A Lease can only be created in a namespace that exists. Creates none. */
-  hasNamespace(cluster: Cluster): Promise<boolean> {
-    return cluster.hasNamespace({ metadata: { name: leaseName }, spec: {} });
-  }
-
   async #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): Promise<boolean> {
     const holder = parseHolder(lease);
     if (holder === undefined || at - lease.renewedAt > abandonedMs) return true;

@@ -2,7 +2,7 @@
 // an upgrade.
 import type { JobEnd } from '../../planning/workloads.ts';
 import { ClusterError } from './client.ts';
-import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
+import { type ClusterConnection, maxListed } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations } from './patch.ts';
 import {
@@ -60,10 +60,10 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
     const needed = [...neededPermissions, ...(stepTemplates ? templatePermissions : [])];
-    const allDenied = await findDenied(cluster, [...needed, ...eventPermissions]);
-    const denied = needed.filter((one) => allDenied.includes(one));
+    const { rules, isComplete: isReviewed } = await cluster.readRules();
+    const missing = [...needed, ...eventPermissions].filter((one) => !isGranted(one, rules));
+    const denied = isReviewed ? needed.filter((one) => missing.includes(one)) : [];
     const problems = formatDenied(denied, needed, namespace);
-    const mayWriteEvents = !eventPermissions.some((one) => allDenied.includes(one));
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
     const mayListTemplates = stepTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
@@ -77,15 +77,16 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         ...unreadable,
         problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
-    // A list of a namespace that does not exist is empty, without an error.
-    if (workloads.length === 0 && !(await lock.hasNamespace(cluster)))
-      return { ...unreadable, problems: [`the namespace ${namespace} does not exist.`] };
     return {
       workloads,
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
-        ...(mayWriteEvents ? [] : [formatWithoutEvents(namespace)]),
+        ...formatNotDenied(
+          missing.filter((one) => !denied.includes(one)),
+          namespace,
+          isReviewed,
+        ),
         ...(options.hasDatabase ? [] : [noDatabase]),
       ],
       jobEnds: await findJobEnds(workloads, options),
@@ -99,20 +100,13 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
 const noDatabase =
   'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.';
 
-function formatWithoutEvents(namespace: string): string {
-  return `not allowed in the namespace ${namespace}: ${formatPermissions(eventPermissions)}. Steward writes no Events.`;
-}
-
-/**
- * One request for all permissions. If the answer is incomplete, those that it does not contain are reviewed one by
- * one.
- */
-async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
-  const { rules, isComplete } = await cluster.readRules();
-  const missing = permissions.filter((permission) => !isGranted(permission, rules));
-  if (isComplete) return missing;
-  const answers = await Promise.all(missing.map((permission) => cluster.isAllowed(permission)));
-  return missing.filter((_permission, index) => answers[index] === false);
+/** Some authorizers of API servers cannot list the permissions that they grant. */
+function formatNotDenied(missing: readonly Permission[], namespace: string, isReviewed: boolean): string[] {
+  if (missing.length === 0) return [];
+  const list = formatPermissions(missing);
+  return isReviewed
+    ? [`not allowed in the namespace ${namespace}: ${list}. Steward writes no Events.`]
+    : [`The API server does not list all permissions. Not checked in the namespace ${namespace}: ${list}.`];
 }
 
 /** Without any permission the namespace may not exist: a Role belongs to its namespace. */

@@ -230,11 +230,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     },
   });
   const root: Resource = rootResource(installed, home, {
-    mode: modeResource(store, runtime, isJobRunning),
+    mode: modeResource(store, isJobRunning),
     security: securityResource(store, runtime, signInService),
     services: catalogResource({
       store,
-      runtime,
       catalogCache,
       limits: { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
       baseUrl: () => urls.catalog,

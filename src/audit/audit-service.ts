@@ -38,6 +38,10 @@ export class AuditService {
     return this.#options.runtime.newId();
   }
 
+  now(): number {
+    return this.#options.runtime.now();
+  }
+
   /** Completes an entry. Facts that are not given are those of a success of the server itself. */
   createEntry(facts: Pick<AuditEntry, 'operation'> & Partial<AuditEntry>): AuditEntry {
     const { runtime } = this.#options;

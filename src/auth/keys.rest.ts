@@ -134,9 +134,8 @@ function createOperation({ runtime }: KeysOptions): Operation {
       const text = newKey(runtime.newSecret);
       const hash = hashToken(text);
       const id = keyId(hash);
-      const createdAt = runtime.now();
       await update(
-        (transaction) => {
+        (transaction, createdAt) => {
           const user = requireOwnUser(transaction, caller);
           // Another request may have given the user a lower role.
           const problems = roleProblems(role, user.role);
@@ -156,8 +155,7 @@ function createOperation({ runtime }: KeysOptions): Operation {
         { target: targetOf(id) },
       );
       return {
-        json: { status: 'success', key: text, id },
-        notice: { text: `The key ${name} was created.`, link: ownKeys },
+        ...succeeded(`The key ${name} was created.`, ownKeys, { key: text, id }),
         shownOnce: {
           label: 'Key.',
           value: text,

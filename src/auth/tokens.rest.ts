@@ -15,7 +15,6 @@ import {
   type Resource,
   operation,
   resource,
-  success,
 } from '../rest/resource.ts';
 import { type PortalOptions, portalResources } from './portal.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
@@ -145,7 +144,7 @@ function revokeTokenOperation({ tokenService, urls, store, hasProvider }: Tokens
       await tokenService.revoke(token, actor && auditEntry({ changes: [] }));
       const user = findUser(store, actor?.user ?? '');
       return {
-        ...success,
+        json: { status: 'success' },
         ...(hasProvider && user && sourceOf(user) === 'oidc'
           ? { seeOther: urls.tokensPath('oidc/signOut') }
           : {

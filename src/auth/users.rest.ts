@@ -80,7 +80,7 @@ export function securityResource(
         answer: usersAnswer,
         view: (page) => usersView(page.json.users, page),
         operations: {
-          add: addOperation(store, runtime, signInService),
+          add: addOperation(store, signInService),
           update: updateOperation(store, signInService),
           remove: removeOperation(store),
           endSessions: endSessionsOperation(store, runtime),
@@ -103,7 +103,7 @@ const userList = { name: 'Show all users', path: ['security', 'users'] };
 
 const targetOf = (username: string) => `security/users/${username}`;
 
-function addOperation(store: ReadableStore, runtime: Runtime, signInService: SignInService): Operation {
+function addOperation(store: ReadableStore, signInService: SignInService): Operation {
   return operation({
     title: 'Add user',
     description: 'Adds a user, who then signs in with the name and the password.',
@@ -117,11 +117,12 @@ function addOperation(store: ReadableStore, runtime: Runtime, signInService: Sig
         role: values.role,
         passwordHash: hash,
         credentialId,
-        createdAt: runtime.now(),
         lastSignIn: null,
         subject: null,
       };
-      await update((transaction) => addUser(transaction, user), { target: targetOf(user.username) });
+      await update((transaction, createdAt) => addUser(transaction, { ...user, createdAt }), {
+        target: targetOf(user.username),
+      });
       return succeeded(`User ${user.username} was added with the role ${user.role}.`, userList);
     },
   });

@@ -1,7 +1,6 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../lib/caller.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
@@ -43,7 +42,6 @@ import type { ServiceViewOptions } from './pages/service.ts';
 
 type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;
-  readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
   readonly limits: CatalogLimits;
   readonly notify: OnServiceChange;
@@ -161,7 +159,7 @@ function deleteFolderOperation(): Operation<Folder> {
 }
 
 function createServiceOperation(options: CatalogOptions): Operation {
-  const { runtime, limits, notify, catalogCache } = options;
+  const { limits, notify, catalogCache } = options;
   return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
@@ -178,10 +176,9 @@ function createServiceOperation(options: CatalogOptions): Operation {
     run: async ({ values, caller, update }) => {
       const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
       requireMaySetAccess(caller, values.access);
-      const at = runtime.now();
       const id = { folderName, serviceName, type };
       await update(
-        (transaction) => {
+        (transaction, at) => {
           createService(transaction, id, { ...traits, url }, { at, limits });
           notify(transaction, 'Created', id, at);
         },
@@ -193,7 +190,7 @@ function createServiceOperation(options: CatalogOptions): Operation {
   });
 }
 
-function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<Service> {
+function editOperation({ limits, notify }: CatalogOptions): Operation<Service> {
   return operation<Service, typeof editFields>({
     title: 'Edit service',
     description: 'Changes the given fields. An empty text clears the field.',
@@ -208,11 +205,10 @@ function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<S
       version: String(service.updatedAt),
     }),
     run: async ({ subject, values, caller, update }) => {
-      const at = runtime.now();
       requireMaySetAccess(caller, values.access);
       const { url, version, ...rest } = values;
       const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
-      await update((transaction) => {
+      await update((transaction, at) => {
         editService(transaction, subject, change, { at, limits, version });
         notify(transaction, 'Updated', subject, at);
       });
@@ -222,7 +218,7 @@ function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<S
   });
 }
 
-function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service> {
+function deleteOperation({ notify }: CatalogOptions): Operation<Service> {
   return operation<Service>({
     title: 'Delete service',
     description: 'Removes the service from the catalog.',
@@ -230,8 +226,7 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
     isDestructive: true,
     warning: () => 'The service is removed from the catalog at once, and its webhooks are notified.',
     run: async ({ subject, update }) => {
-      const at = runtime.now();
-      await update((transaction) => {
+      await update((transaction, at) => {
         deleteService(transaction, subject);
         notify(transaction, 'Deleted', subject, at);
       });

@@ -1,7 +1,6 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
 import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import { answerObject } from '../rest/answer.ts';
 import { boolean, clearable, text } from '../rest/field-types.ts';
 import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
@@ -33,11 +32,7 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
   message: z.string().describe('The message for users. Empty while the system is not read-only.'),
 });
 
-export function modeResource(
-  store: ReadableStore,
-  runtime: Runtime,
-  isJobRunning: (reader: Reader) => boolean,
-): Resource {
+export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system is read-only, and why.',
@@ -65,8 +60,10 @@ export function modeResource(
           return { isReadOnly: String(isReadOnly), message: isReadOnly ? message : '' };
         },
         run: async ({ values: { isReadOnly, message }, caller, update }) => {
-          const change = { isReadOnly, message, by: caller?.username ?? '', at: runtime.now() };
-          await update((transaction) => changeMode(transaction, change, isJobRunning(transaction)));
+          const change = { isReadOnly, message, by: caller?.username ?? '' };
+          await update((transaction, at) =>
+            changeMode(transaction, { ...change, at }, isJobRunning(transaction)),
+          );
           return succeeded(`Read-only mode is ${isReadOnly ? 'on' : 'off'}.`);
         },
       }),

@@ -20,6 +20,7 @@ type AuditedRequest = {
 /** The audit trail, as requests write to it. */
 export type AuditTrail = {
   newId: () => string;
+  now: () => number;
   /** Completes an entry. */
   createEntry: (facts: Pick<AuditEntry, 'operation'> & Partial<AuditEntry>) => AuditEntry;
   /** Records the entry together with what the transaction has changed so far. */
@@ -70,14 +71,15 @@ export class RequestAudit {
   }
 
   update<T>(
-    rule: (transaction: Transaction) => T,
+    rule: (transaction: Transaction, at: number) => T,
     requireCaller: (transaction: Transaction) => Caller,
     { needs, target, changes }: UpdateOptions<T>,
   ): Promise<T> {
     this.#recordOnce();
+    const at = this.#service.now();
     return this.#store.update((transaction) => {
       const caller = requireCaller(transaction);
-      const result = rule(transaction);
+      const result = rule(transaction, at);
       const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
       this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));
       return result;

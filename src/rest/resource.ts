@@ -29,9 +29,12 @@ export type OperationCall<S, V> = Call<S, V> & {
   /**
    * Updates the store and records the change in the audit trail, in one transaction. The transaction first
    * identifies and authorizes the caller again, with the errors of the first check: meanwhile the token may have
-   * ended, or the user may have been removed or got another role.
+   * ended, or the user may have been removed or got another role. `at` is now.
    */
-  readonly update: <T>(rule: (transaction: Transaction) => T, options?: UpdateOptions<T>) => Promise<T>;
+  readonly update: <T>(
+    rule: (transaction: Transaction, at: number) => T,
+    options?: UpdateOptions<T>,
+  ) => Promise<T>;
   /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */
   readonly auditEntry: (
     facts: Pick<AuditEntry, 'changes'> & Partial<Pick<AuditEntry, 'target' | 'user' | 'role'>>,
@@ -308,11 +311,13 @@ function closeDuringJob<S>(open: Resource<S>): Resource<S> {
   };
 }
 
-export const success: Outcome = { json: { status: 'success' } };
-
-/** Success, and the sentence that a page shows about it. */
-export function succeeded(text: string, link?: NoticeLink): Outcome {
-  return { ...success, notice: link ? { text, link } : { text } };
+/** Success with what else the answer has, and the sentence that a page shows about it. */
+export function succeeded(
+  text: string,
+  link?: NoticeLink,
+  json: Readonly<Record<string, Json>> = {},
+): Outcome {
+  return { json: { status: 'success', ...json }, notice: link ? { text, link } : { text } };
 }
 
 export type Entry = {

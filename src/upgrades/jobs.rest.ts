@@ -141,7 +141,7 @@ function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {
 }
 
 function cancelOperation(options: JobsOptions): Operation<Job> {
-  const { store, runtime, notify } = options;
+  const { store, notify } = options;
   return operation<Job>({
     title: 'Cancel job',
     description:
@@ -151,8 +151,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
-      const at = runtime.now();
-      const job = await update((transaction) => {
+      const job = await update((transaction, at) => {
         const cancelled = requestCancel(
           transaction,
           readAgain(transaction, subject),
@@ -183,9 +182,8 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
     answer: statusAnswer,
     check: ({ values: { startAt } }) => ({ problems: startProblems(startAt, runtime.now()) }),
     run: async ({ subject, values: { startAt, ignoreWindows = false }, update }) => {
-      const at = runtime.now();
       const job = await update(
-        (transaction) => {
+        (transaction, at) => {
           const current = readAgain(transaction, subject);
           requireScheduled(current);
           requireWindow(transaction, { startAt, ignoreWindows }, at);
@@ -204,7 +202,7 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
 }
 
 function resumeOperation(options: JobsOptions): Operation<Job> {
-  const { store, runtime, jobRunner } = options;
+  const { store, jobRunner } = options;
   return operation<Job>({
     title: 'Resume job',
     description:
@@ -213,10 +211,9 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
-      const at = runtime.now();
       const by = caller?.username ?? '';
       const job = await jobRunner.run(() =>
-        update((transaction) =>
+        update((transaction, at) =>
           resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at),
         ),
       );

@@ -318,7 +318,7 @@ function planHasChanged(): ServiceError {
   });
 }
 
-function importManifestOperation({ store, runtime }: OperationsOptions): Operation {
+function importManifestOperation({ store }: OperationsOptions): Operation {
   return operation({
     title: 'Import manifest',
     description: 'Replaces the version manifest for all versions that are not installed.',
@@ -331,8 +331,7 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
     },
     run: async ({ values, update }) => {
       const { manifestFile: versions } = values;
-      const at = runtime.now();
-      const added = await update((transaction) => importManifest(transaction, versions, at));
+      const added = await update((transaction, at) => importManifest(transaction, versions, at));
       const text = `The manifest with ${formatCount(versions.length, 'version')} was imported, ${formatNumber(added.length)} of them new.`;
       return succeeded(text, versionsPage);
     },

@@ -137,14 +137,9 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       });
       const result = await store.uploads.add({ upload: item, bytes: itemFile.bytes }, limits, entry);
       if (result !== 'stored') throw noRoom(result, maxTotalBytes);
-      return {
-        json: { status: 'success', item: asJson(item) },
-        names: { itemID: item.itemID },
-        notice: {
-          text: `${item.itemName} was uploaded.`,
-          link: { name: 'Show it', path: ['uploads', item.itemID] },
-        },
-      };
+      const link = { name: 'Show it', path: ['uploads', item.itemID] };
+      const outcome = succeeded(`${item.itemName} was uploaded.`, link, { item: asJson(item) });
+      return { ...outcome, names: { itemID: item.itemID } };
     },
   });
 }

@@ -1,8 +1,7 @@
 // REST operations on several webhooks at once: on all of a list, or on the given ones.
 import { formatCount } from '../lib/format.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import { readField } from '../rest/fields.ts';
-import { type Operation, type Outcome, operation } from '../rest/resource.ts';
+import { type Operation, type Outcome, operation, succeeded } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.rest.ts';
@@ -18,15 +17,13 @@ import {
 import { activateAll, deactivateAll, deleteWebhook } from './registry.ts';
 import { type Webhook, listWebhooks } from './webhook.ts';
 
-type Deps = { readonly store: ReadableStore; readonly runtime: Runtime };
-
 const fields = { ids: onlyWebhookIds };
 
 const noSelection = 'No webhook is selected. Select webhooks in the list first.';
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 export function allWebhooksOperations<S>(
-  { store, runtime }: Deps,
+  store: ReadableStore,
   pathOf: (subject: S) => string | undefined,
 ): Record<'activateAll' | 'deactivateAll', Operation<S>> {
   const choose = (reader: Reader, subject: S, ids: readonly string[] | undefined): readonly Webhook[] =>
@@ -44,12 +41,11 @@ export function allWebhooksOperations<S>(
       title: 'Activate webhooks',
       description: 'Activates every inactive webhook, or the given ones, and resets its failure count.',
       run: async ({ subject, values, update }) => {
-        const at = runtime.now();
-        const webhooks = await update((transaction) =>
+        const webhooks = await update((transaction, at) =>
           activateAll(transaction, choose(transaction, subject, values.ids), at),
         );
         const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} activated.`;
-        return { json: { status: 'success', webhooks, discarded: 0 }, notice: { text, link: webhookList } };
+        return succeeded(text, webhookList, { webhooks, discarded: 0 });
       },
     }),
     deactivateAll: operation<S, typeof fields>({
@@ -65,9 +61,8 @@ export function allWebhooksOperations<S>(
           : deactivateAllWarning(store, choose(store, subject, read.value as readonly string[] | undefined));
       },
       run: async ({ subject, values, update }) => {
-        const at = runtime.now();
         const discarded = await countPending(store, choose(store, subject, values.ids));
-        const webhooks = await update((transaction) =>
+        const webhooks = await update((transaction, at) =>
           deactivateAll(transaction, choose(transaction, subject, values.ids), at),
         );
         return outcomeOf(webhooks, discarded, 'deactivated');
@@ -79,7 +74,7 @@ export function allWebhooksOperations<S>(
 const deletedFields = { ids: webhookIds };
 
 /** Deletes all of the given webhooks, or none. */
-export function deleteGivenOperation({ store }: Deps): Operation {
+export function deleteGivenOperation(store: ReadableStore): Operation {
   const choose = (ids: readonly string[]) => listWebhooks(store).filter(({ id }) => ids.includes(id));
   return operation<unknown, typeof deletedFields>({
     answer: allWebhooksAnswer,
@@ -104,5 +99,5 @@ export function deleteGivenOperation({ store }: Deps): Operation {
 
 function outcomeOf(webhooks: number, discarded: number, participle: string): Outcome {
   const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} ${participle}. ${discardedText(discarded)}`;
-  return { json: { status: 'success', webhooks, discarded }, notice: { text, link: webhookList } };
+  return succeeded(text, webhookList, { webhooks, discarded });
 }

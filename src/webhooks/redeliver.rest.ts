@@ -2,7 +2,7 @@
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type Fields, type Values, definedOnly } from '../rest/fields.ts';
-import { type Operation, operation } from '../rest/resource.ts';
+import { type Operation, operation, succeeded } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
@@ -22,23 +22,17 @@ export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
     answer: deliveryCreatedAnswer,
     run: async ({ subject, update }) => {
       const id = runtime.newId();
-      const at = runtime.now();
       await update(
-        (transaction) => {
+        (transaction, at) => {
           requireActive(transaction, subject.webhookId);
           transaction.deliveries.enqueue([redeliveryOf(subject, id, at)]);
           transaction.deliveries.markRedelivered(subject.id, id);
         },
         { changes: () => compareFields({}, { deliveryId: id }) },
       );
-      return {
-        json: { status: 'success', deliveryId: id },
-        names: { delivery: id },
-        notice: {
-          text: `${subject.event.type} is sent again, as a new delivery.`,
-          link: deliveryLink(subject.webhookId, id),
-        },
-      };
+      const text = `${subject.event.type} is sent again, as a new delivery.`;
+      const link = deliveryLink(subject.webhookId, id);
+      return { ...succeeded(text, link, { deliveryId: id }), names: { delivery: id } };
     },
   });
 }
@@ -110,10 +104,7 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
             compareFields({}, definedOnly({ ...given, status: shownStatus(given.status), ...counted })),
         },
       );
-      return {
-        json: { status: 'success', ...result },
-        notice: { text: describe(result), link: deliveriesLink(webhookId) },
-      };
+      return succeeded(describe(result), deliveriesLink(webhookId), result);
     },
   });
 }

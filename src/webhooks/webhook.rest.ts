@@ -100,15 +100,14 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
           const discarded = await store.deliveries.pendingOf(subject.id);
           await update((transaction) => deleteWebhook(transaction, subject.id));
           const text = `The webhook ${subject.name} was deleted.`;
-          return { json: { status: 'success', discarded }, notice: { text, link: webhookList } };
+          return succeeded(text, webhookList, { discarded });
         },
       }),
       activate: operation<Webhook>({
         title: 'Activate webhook',
         description: 'Sends events to the webhook again and resets its failure count.',
         run: async ({ subject, update }) => {
-          const at = runtime.now();
-          await update((transaction) => activateWebhook(transaction, subject.id, at));
+          await update((transaction, at) => activateWebhook(transaction, subject.id, at));
           return succeeded(
             `${subject.name} is active. Its failures are counted from 0.`,
             webhookLink(subject),
@@ -122,13 +121,12 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         isDestructive: true,
         warning: (webhook) => deactivationWarning(store, webhook),
         run: async ({ subject, update }) => {
-          const at = runtime.now();
           const discarded = await store.deliveries.pendingOf(subject.id);
-          await update((transaction) => deactivateWebhook(transaction, subject.id, 'administrator', at));
+          await update((transaction, at) => deactivateWebhook(transaction, subject.id, 'administrator', at));
           const text = subject.active
             ? `${subject.name} is deactivated. ${discardedText(discarded)}`
             : `${subject.name} was inactive already.`;
-          return { json: { status: 'success', discarded }, notice: { text, link: webhookLink(subject) } };
+          return succeeded(text, webhookLink(subject), { discarded });
         },
       }),
       redeliver: redeliverToOneOperation(deps),
@@ -184,18 +182,14 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...definedOnly(values),
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
-      const at = deps.runtime.now();
       const discarded =
         values.active === false ? await deps.store.deliveries.pendingOf(subject.id) : undefined;
-      await update((transaction) => editWebhook(transaction, subject.id, edit, { at, version }));
+      await update((transaction, at) => editWebhook(transaction, subject.id, edit, { at, version }));
       const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
       const text = `The webhook ${name} was changed.`;
       const link = webhookLink({ id, name });
       if (discarded === undefined) return succeeded(text, link);
-      return {
-        json: { status: 'success', discarded },
-        notice: { text: `${text} ${discardedText(discarded)}`, link },
-      };
+      return succeeded(`${text} ${discardedText(discarded)}`, link, { discarded });
     },
   });
 }
@@ -218,15 +212,12 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     answer: keyRotatedAnswer,
     run: async ({ subject, values: { graceHours }, update }) => {
       const key = newSignatureKey(deps);
-      const at = runtime.now();
-      const webhook = await update((transaction) =>
+      const webhook = await update((transaction, at) =>
         rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
       );
-      return {
-        json: { status: 'success', signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, at) },
-        notice: { text: `The webhook ${subject.name} has a new key.`, link: webhookLink(subject) },
-        shownOnce: shownKey(key),
-      };
+      const answer = { signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, runtime.now()) };
+      const text = `The webhook ${subject.name} has a new key.`;
+      return { ...succeeded(text, webhookLink(subject), answer), shownOnce: shownKey(key) };
     },
   });
 }
@@ -244,21 +235,19 @@ function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
     fields: pingFields,
     answer: deliveryCreatedAnswer,
     run: async ({ subject: { id: webhookId, name }, values: { changeType }, update }) => {
-      const at = runtime.now();
       const id = runtime.newId();
-      const event = eventOf(exampleEvent(changeType), runtime.newId(), at);
+      const eventId = runtime.newId();
       await update(
-        (transaction) => {
+        (transaction, at) => {
           requireWebhook(transaction, webhookId);
+          const event = eventOf(exampleEvent(changeType), eventId, at);
           transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
         },
         { changes: () => compareFields({}, { deliveryId: id }) },
       );
-      return {
-        json: { status: 'success', deliveryId: id },
-        names: { delivery: id },
-        notice: { text: `${changeType} was sent to ${name}.`, link: deliveryLink(webhookId, id) },
-      };
+      const link = deliveryLink(webhookId, id);
+      const outcome = succeeded(`${changeType} was sent to ${name}.`, link, { deliveryId: id });
+      return { ...outcome, names: { delivery: id } };
     },
   });
 }

@@ -12,6 +12,7 @@ import {
   type Resource,
   operation,
   resource,
+  succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksOperations, deleteGivenOperation } from './all-webhooks.rest.ts';
@@ -58,8 +59,8 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     operations: {
       create: createOperation(deps),
       publish: publishOperation(store, eventPublisher),
-      ...allWebhooksOperations(deps, () => undefined),
-      delete: deleteGivenOperation(deps),
+      ...allWebhooksOperations(deps.store, () => undefined),
+      delete: deleteGivenOperation(deps.store),
       redeliver: redeliverToAllOperation(deps),
     },
     items: [webhookItems(deps)],
@@ -74,7 +75,10 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, pathOfService),
-    operations: { create: createForServiceOperation(deps), ...allWebhooksOperations(deps, pathOfService) },
+    operations: {
+      create: createForServiceOperation(deps),
+      ...allWebhooksOperations(deps.store, pathOfService),
+    },
     items: [serviceWebhookItems(deps)],
   });
 }
@@ -128,18 +132,16 @@ async function create(
   },
 ): Promise<Outcome> {
   const { store, runtime } = deps;
-  const at = runtime.now();
   const signatureKey = given.signatureKey ?? newSignatureKey(deps);
   const id = runtime.newId();
   const webhook = await update(
-    (transaction) =>
+    (transaction, at) =>
       createWebhook(transaction, { ...given, headers: given.headers ?? [], id, signatureKey }, at),
     { target: `services/webhooks/${id}` },
   );
-  const json = webhookToJson(store, webhook, at);
+  const answer = { id, webhook: webhookToJson(store, webhook, runtime.now()), signatureKey };
   return {
-    json: { status: 'success', id, webhook: json, signatureKey },
-    notice: { text: `The webhook ${webhook.name} was created.`, link: webhookLink(webhook) },
+    ...succeeded(`The webhook ${webhook.name} was created.`, webhookLink(webhook), answer),
     shownOnce: shownKey(signatureKey),
     nextStep: pingStep(webhook),
   };
@@ -183,7 +185,7 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
         result.deliveries === 0
           ? `${type} was published. No active webhook subscribes to it.`
           : `${type} was published to ${formatCount(result.deliveries, 'webhook')}.`;
-      return { json: { status: 'success', ...result }, notice: { text, link: deliveriesLink() } };
+      return succeeded(text, deliveriesLink(), result);
     },
   });
 }

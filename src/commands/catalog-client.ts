@@ -1,6 +1,6 @@
 // A SOAP client of the catalog of any server: its folders and the descriptions of its services.
 import { RequestError } from '../lib/request-error.ts';
-import { escapeText } from '../soap/xml/escape.ts';
+import { escapeAttribute, escapeText } from '../soap/xml/escape.ts';
 import type { Send } from './remote.ts';
 import { type AnswerElement, child, find, readAnswerXml } from './xml.ts';
 
@@ -74,7 +74,7 @@ export class CatalogClient {
       },
       body:
         `<?xml version="1.0" encoding="utf-8"?><soap:Envelope xmlns:soap="${soapNamespace}"><soap:Body>` +
-        `<${operation} xmlns="${escapeText(this.#namespace)}">${content}</${operation}></soap:Body></soap:Envelope>`,
+        `<${operation} xmlns="${escapeAttribute(this.#namespace)}">${content}</${operation}></soap:Body></soap:Envelope>`,
     });
     try {
       return readAnswer(body.toString('utf8'), operation);

@@ -16,7 +16,6 @@ type Node = Readonly<Record<string, unknown>>;
 const attributesKey = ':@';
 const cdataKey = '#cdata';
 
-/** References are decoded below: the parser would also decode them in CDATA sections, and knows no numeric ones. */
 const parser = new XMLParser({
   preserveOrder: true,
   removeNSPrefix: true,
@@ -27,7 +26,8 @@ const parser = new XMLParser({
   ignorePiTags: true,
   parseTagValue: false,
   parseAttributeValue: false,
-  processEntities: false,
+  // Without this, the parser would leave numeric references as they are. It does not decode CDATA sections.
+  htmlEntities: true,
   trimValues: false,
 });
 
@@ -82,11 +82,10 @@ function toElements(node: Node): AnswerElement[] {
   const name = Object.keys(node).find((key) => key !== attributesKey);
   if (name === undefined || name.startsWith('#')) return [];
   const content = node[name] as Node[];
-  const attributes = (node[attributesKey] ?? {}) as Record<string, string>;
   return [
     {
       name,
-      attributes: Object.fromEntries(Object.entries(attributes).map(([key, value]) => [key, decode(value)])),
+      attributes: (node[attributesKey] ?? {}) as Record<string, string>,
       children: content.flatMap(toElements),
       text: content.map(textOf).join(''),
     },
@@ -94,20 +93,7 @@ function toElements(node: Node): AnswerElement[] {
 }
 
 function textOf(node: Node): string {
-  if ('#text' in node) return decode(String(node['#text']));
+  if ('#text' in node) return String(node['#text']);
   const [section] = (node[cdataKey] ?? []) as { '#text': string }[];
   return section?.['#text'] ?? '';
-}
-
-const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
-
-function decode(text: string): string {
-  return text.replace(
-    /&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|(lt|gt|amp|quot|apos));/gi,
-    (whole, hex, dec, name) => {
-      if (typeof name === 'string') return named[name] ?? whole;
-      const code = parseInt((hex ?? dec) as string, hex === undefined ? 10 : 16);
-      return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
-    },
-  );
 }

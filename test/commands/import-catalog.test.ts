@@ -172,6 +172,18 @@ it('uses the namespace and the address of the WSDL', async () => {
   expect(requests[1]).toContain('<GetFolders xmlns="urn:x">');
 });
 
+it('escapes the namespace of the WSDL in its requests', async () => {
+  const requests: string[] = [];
+  const address = await startStub((operation, body) => {
+    requests.push(body);
+    return operation === 'GET'
+      ? { body: '<definitions targetNamespace="u&quot; a=&quot;&amp;#65;&lt;&#x9;"/>' }
+      : { status: 404, body: '' };
+  });
+  await expect(importCatalog({ address, token: undefined, access: 'public' })).rejects.toThrow('HTTP 404');
+  expect(requests[1]).toContain('<GetFolders xmlns="u&quot; a=&quot;&amp;#65;&lt;&#9;">');
+});
+
 it('refuses redirects, late and large answers, faults and answers that are no SOAP', async () => {
   const importFrom = async (answer: Answer | undefined) => {
     const address = await startStub((operation) =>

@@ -1,7 +1,6 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../lib/caller.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
-import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
   type Items,
@@ -58,7 +57,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     description: 'One service of the catalog.',
     access: 'member',
     answer: serviceAnswer,
-    read: ({ subject }) => toJson(subject),
+    read: ({ subject }) => subject,
     view: views.service,
     resources: options.serviceResources,
     operations: { edit: editOperation(options), delete: deleteOperation(options) },
@@ -257,7 +256,7 @@ function listingJson(
   head: () => { readonly [key: string]: Json },
 ): SharedJson {
   const audience = audienceOf(caller);
-  const services = () => (catalogCache.listing(audience).byFolder.get(folderName) ?? []).map(toJson);
+  const services = () => catalogCache.listing(audience).byFolder.get(folderName) ?? [];
   return new SharedJson(
     () => ({ ...head(), services: services() }),
     (space) =>
@@ -265,23 +264,4 @@ function listingJson(
         toTexts({ ...head(), services: [] }, services(), space),
       ),
   );
-}
-
-type ServiceJson = AnswerOf<typeof serviceAnswer>;
-
-function toJson(service: Service): ServiceJson {
-  const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;
-  const { createdAt, updatedAt } = service;
-  return {
-    folderName,
-    serviceName,
-    type,
-    description,
-    capabilities,
-    parentType,
-    url,
-    access,
-    createdAt,
-    updatedAt,
-  };
 }

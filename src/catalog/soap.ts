@@ -1,12 +1,11 @@
-// The seven SOAP operations of the catalog.
+// The seven SOAP operations of the catalog, and its WSDL.
 import { ServiceError } from '../lib/errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import type { SoapOperation } from '../soap/handler.ts';
-import { escapeText } from '../soap/xml/escape.ts';
+import { escapeAttribute, escapeText } from '../soap/xml/escape.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import { type Service, addressOfService, fullNameOf, rootFolder } from './catalog.ts';
 import { audienceOf } from './listing.ts';
-import type { CatalogNames } from './wsdl.ts';
 
 type CatalogSoapOptions = {
   readonly catalogCache: CatalogCache;
@@ -114,4 +113,44 @@ function serviceXml(service: Service, baseUrl: string): string {
 
 function element(name: string, content: string): string {
   return `<${name}>${content}</${name}>`;
+}
+
+/** Every name that contains VENDOR_PREFIX or PRODUCT_NAME. */
+type CatalogNames = {
+  readonly versionType: string;
+  readonly version: string;
+  readonly messageFormatType: string;
+  readonly messageFormat: string;
+};
+
+export function catalogNames(vendorPrefix: string, productName: string): CatalogNames {
+  const versionType = `${vendorPrefix}${productName}Version`;
+  const messageFormatType = `${vendorPrefix}ServiceCatalogMessageFormat`;
+  return {
+    versionType,
+    version: `${versionType}10`,
+    messageFormatType,
+    messageFormat: `${messageFormatType}Soap`,
+  };
+}
+
+type WsdlValues = {
+  readonly namespace: string;
+  readonly baseUrl: string;
+  readonly names: CatalogNames;
+};
+
+/** Fills the names and addresses into the template. */
+export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlValues): string {
+  const values = {
+    '{catalog_namespace}': namespace,
+    '{base_url}': baseUrl,
+    '{version_type}': names.versionType,
+    '{message_format_type}': names.messageFormatType,
+  };
+  const lines = template.split('\n').filter((line) => !line.startsWith('<!--'));
+  return Object.entries(values).reduce(
+    (filled, [placeholder, value]) => filled.replaceAll(placeholder, () => escapeAttribute(value)),
+    lines.join('\n'),
+  );
 }

@@ -4,7 +4,7 @@ import {
   type ServiceAccess,
   addressOfService,
   bytesOfService,
-  findExcess,
+  findExceededLimit,
   rootFolder,
 } from '../catalog/catalog.ts';
 import { readConfig } from '../config/config.ts';
@@ -40,7 +40,7 @@ export async function importCatalog(
         services.push(service);
         bytes += bytesOfService(service);
       }
-      const excess = findExcess(
+      const excess = findExceededLimit(
         { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
         { folders: folderNames.length, services: services.length, bytes },
       );

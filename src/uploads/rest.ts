@@ -55,7 +55,6 @@ export function uploadsResource(options: UploadsOptions): Resource {
           if (!found) throw noSuchUpload();
           return found;
         },
-        // Empty, because the page of the list has its own links to the files.
         resource: uploadResource(options),
       }),
     ],

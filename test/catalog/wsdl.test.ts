@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
-import { catalogOperations } from '../../src/catalog/soap.ts';
-import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
+import { catalogNames, catalogOperations, fillWsdl } from '../../src/catalog/soap.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { defaultStoreOptions } from '../kit/store.ts';
 

@@ -1,7 +1,6 @@
 // Renders docs/reference/soap.md: the operations of the catalog with requests and answers of the golden files.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { type OperationName, catalogOperations } from '../../../src/catalog/soap.ts';
-import { catalogNames } from '../../../src/catalog/wsdl.ts';
+import { type OperationName, catalogNames, catalogOperations } from '../../../src/catalog/soap.ts';
 import { maxRequestBytes } from '../../../src/soap/handler.ts';
 import { namespace } from '../../kit/server.ts';
 import { block, code, formatPage, table } from './markdown.ts';

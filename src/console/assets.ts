@@ -1,7 +1,7 @@
 // The stylesheet, script and icons of the pages. Their addresses change with their contents, so that browsers may keep them.
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { SharedAnswers } from '../http/compression.ts';
+import { SharedAnswers } from '../http/answers.ts';
 import type { AssetHrefs } from './layout.ts';
 
 export type AssetFiles = AssetHrefs;

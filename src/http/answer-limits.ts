@@ -9,7 +9,6 @@ import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
-import { onAnswered } from './answered.ts';
 import { clientAddress } from './client-address.ts';
 import { largeAnswers, maxUnanswered } from './limits.ts';
 
@@ -23,7 +22,7 @@ declare module 'fastify' {
 type Held = { readonly network: string; answers: number };
 
 /** The bytes of large answers that are being sent. */
-export class AnswersInMemory {
+class AnswersInMemory {
   readonly #held = new Map<Buffer, Held>();
 
   /** Counts the bytes until the answer is sent or its connection has ended. Throws if there are too many. */
@@ -100,4 +99,31 @@ export function limitPipelines(handle: RequestListener): RequestListener {
       if (!socket.destroyed) handle(request, response);
     });
   };
+}
+
+/** One listener for each connection, which may have several requests. */
+const callbacksOf = new WeakMap<Socket, Set<() => void>>();
+
+/**
+ * Calls `release` once, when the answer is sent or its connection has ended. Node emits `close` for a response only if it
+ * is its turn on the connection, and not again for a connection that has ended before.
+ */
+export function onAnswered({ raw }: FastifyReply, release: () => void): void {
+  const { socket } = raw.req;
+  if (socket.destroyed) return release();
+  const callbacks = callbacksOf.get(socket) ?? listen(socket);
+  const call = () => {
+    if (callbacks.delete(call)) release();
+  };
+  callbacks.add(call);
+  raw.once('close', call);
+}
+
+function listen(socket: Socket): Set<() => void> {
+  const callbacks = new Set<() => void>();
+  callbacksOf.set(socket, callbacks);
+  socket.once('close', () => {
+    for (const call of callbacks) call();
+  });
+  return callbacks;
 }

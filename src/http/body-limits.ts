@@ -2,15 +2,22 @@
 // body counts in bytes until its request is answered. Bodies of signed-in callers have a budget of their own, so that
 // others cannot use it up. Bodies of others share theirs fairly between networks (`network-limits.ts`).
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { onAnswered } from './answered.ts';
+import { onAnswered } from './answer-limits.ts';
 import { clientAddress } from './client-address.ts';
-import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
+import {
+  anonymousBodies,
+  maxBodyBytes,
+  maxMergedBytes,
+  maxUncountedBytes,
+  minAverageChunkBytes,
+  refusedAverageChunkBytes,
+  signedInBodies,
+} from './limits.ts';
 import { AnonymousArrivals, ByteBudget, tooManyBodies } from './network-limits.ts';
-import { countBody } from './request-body.ts';
 
 type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
@@ -107,4 +114,102 @@ export function hasBody({ method, headers }: FastifyRequest): boolean {
 
 function isChunked({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined;
+}
+
+type CountedBodyOptions = {
+  /** Without the transfer coding, the network alone decides how the body is cut. */
+  readonly isChunked: boolean;
+  /** Returns why the body is refused, if it is. */
+  readonly onBytes: (count: number) => ServiceError | undefined;
+};
+
+/**
+ * Counts the bytes and the HTTP chunks of a body, and merges small chunks into few, large buffers: Node creates a Buffer
+ * object of some hundred bytes for every chunk, even for one of a single byte.
+ */
+export function countBody(source: Readable, { isChunked, onBytes }: CountedBodyOptions): Transform {
+  const chunks = new ChunkCounter(isChunked);
+  const merger = new Merger();
+  const body = new Transform({
+    highWaterMark: maxMergedBytes,
+    transform(chunk: Buffer, _encoding, done) {
+      const problem = chunks.add(chunk.length) ?? onBytes(chunk.length);
+      if (problem) return done(problem);
+      for (const buffer of merger.add(chunk)) this.push(buffer);
+      done();
+    },
+    flush: (done) => done(null, merger.take()),
+  });
+  const onBreak = (error?: Error) => {
+    if (!source.readableEnded) body.destroy(error ?? new Error('The request was aborted.'));
+  };
+  source.on('error', onBreak).on('close', onBreak);
+  // Without the listener, a client that breaks off after its request is refused would cause an uncaught error.
+  body.on('error', () => undefined);
+  // Otherwise the rest of a refused body would stay on the connection, in front of the next request.
+  body.once('close', () => source.unpipe(body).resume());
+  return source.pipe(body);
+}
+
+/** Collects chunks into buffers of up to `maxMergedBytes`. */
+class Merger {
+  #buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** Returns the buffers that are complete. */
+  add(chunk: Buffer): Buffer[] {
+    const complete: (Buffer | undefined)[] = [];
+    if (this.#length + chunk.length > maxMergedBytes) complete.push(this.take());
+    if (chunk.length >= maxMergedBytes) complete.push(chunk);
+    else this.#append(chunk);
+    return complete.filter((buffer) => buffer !== undefined);
+  }
+
+  /** The rest. */
+  take(): Buffer | undefined {
+    const rest = this.#length === 0 ? undefined : this.#buffer.subarray(0, this.#length);
+    this.#buffer = Buffer.alloc(0);
+    this.#length = 0;
+    return rest;
+  }
+
+  #append(chunk: Buffer): void {
+    const needed = this.#length + chunk.length;
+    if (needed > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.min(2 * needed, maxMergedBytes));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    chunk.copy(this.#buffer, this.#length);
+    this.#length = needed;
+  }
+}
+
+/** Every chunk costs processor time, whatever its size. */
+class ChunkCounter {
+  readonly #isChunked: boolean;
+  #chunks = 0;
+  #bytes = 0;
+
+  constructor(isChunked: boolean) {
+    this.#isChunked = isChunked;
+  }
+
+  /** Returns why the body is refused, if its chunks are too small. */
+  add(bytes: number): ServiceError | undefined {
+    this.#chunks += 1;
+    this.#bytes += bytes;
+    const areTooSmall = this.#bytes < this.#chunks * refusedAverageChunkBytes;
+    return this.#isChunked && areTooSmall && this.#bytes > maxMergedBytes ? chunksTooSmall() : undefined;
+  }
+}
+
+function chunksTooSmall(): ServiceError {
+  return new ServiceError('invalid', 'The request body cannot be read.', {
+    problems: [
+      {
+        message: `The chunks of a body over ${maxMergedBytes} bytes must have at least ${minAverageChunkBytes} bytes on average.`,
+      },
+    ],
+  });
 }

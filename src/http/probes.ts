@@ -4,8 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import { isSameSecret } from '../lib/secret.ts';
-import { SharedAnswers } from './compression.ts';
-import { jsonHeaders, sendJson } from './json.ts';
+import { jsonHeaders, sendJson, SharedAnswers } from './answers.ts';
 import type { Metrics } from './metrics.ts';
 
 type ProbeOptions = {

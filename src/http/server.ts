@@ -16,12 +16,11 @@ import type { BlockList } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
-import { prefersHtml } from './accept.ts';
+import { prefersHtml, sendJson } from './answers.ts';
 import { AllowedMethods } from './allowed-methods.ts';
 import { limitAnswersInMemory, limitPipelines } from './answer-limits.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
-import { sendJson } from './json.ts';
 import {
   connectionTimeoutMs,
   headersTimeoutMs,

@@ -1,6 +1,6 @@
 // One request to the form API: its target, and the results of the hooks so far.
 import type { FastifyRequest } from 'fastify';
-import { prefersHtml } from '../http/accept.ts';
+import { prefersHtml } from '../http/answers.ts';
 import { clientAddress } from '../http/client-address.ts';
 import { cookieOf, credentialsOf, sessionCookie } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';

@@ -1,8 +1,6 @@
 // The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
-import { prefersHtml } from '../http/accept.ts';
-import { SharedAnswers } from '../http/compression.ts';
-import { jsonHeaders, sendJson } from '../http/json.ts';
+import { jsonHeaders, prefersHtml, sendJson, SharedAnswers } from '../http/answers.ts';
 import { type Json, SharedJson, toText } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;

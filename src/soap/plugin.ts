@@ -1,6 +1,6 @@
 // The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { SharedAnswers } from '../http/compression.ts';
+import { SharedAnswers } from '../http/answers.ts';
 import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';

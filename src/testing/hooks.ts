@@ -2,8 +2,8 @@
 // request.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
-import { onAnswered } from '../http/answered.ts';
-import { sendJson } from '../http/json.ts';
+import { onAnswered } from '../http/answer-limits.ts';
+import { sendJson } from '../http/answers.ts';
 import { routeTemplate } from '../http/request-log.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';

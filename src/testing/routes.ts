@@ -5,7 +5,7 @@ import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { cookieOf } from '../http/credentials.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
-import { sendJson } from '../http/json.ts';
+import { sendJson } from '../http/answers.ts';
 import { checkHeaders, withoutSchemas } from '../http/server.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { noticeCookie } from '../rest/request.ts';

@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { gunzipSync } from 'node:zlib';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
-import { SharedAnswers } from '../../src/http/compression.ts';
+import { SharedAnswers } from '../../src/http/answers.ts';
 import { call, envelope, postTo, soap12 } from '../catalog/soap-kit.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 

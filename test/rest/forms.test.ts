@@ -1,6 +1,6 @@
 // Parameters in queries and urlencoded forms, and the format of responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { prefersHtml } from '../../src/http/accept.ts';
+import { prefersHtml } from '../../src/http/answers.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { details, mode, sendTo, token } from './forms-kit.ts';
 

@@ -1,6 +1,7 @@
-// Compresses answers for clients that accept gzip. Bytes that many answers share are compressed once, when the
-// first client asks for them. Pages are not compressed: they hold form tokens beside texts that strangers can
-// choose, and the length of a compressed page would reveal a token to an observer who changes those texts.
+// Sends answers as JSON or page, as the client prefers, and compresses them for clients that accept gzip. Bytes that
+// many answers share are compressed once, when the first client asks for them. Pages are not compressed: they hold
+// form tokens beside texts that strangers can choose, and the length of a compressed page would reveal a token to an
+// observer who changes those texts.
 import type { FastifyReply } from 'fastify';
 import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';
@@ -14,7 +15,7 @@ const minBytes = 1024;
 const compressedHeaders = { 'content-encoding': 'gzip', vary: 'accept-encoding' };
 
 /** Sends the text of a single answer. */
-export function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
+function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
   if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
   gzip(text, (error, bytes) => {
     void (error === null ? reply.headers(compressedHeaders).send(bytes) : reply.send(text));
@@ -67,4 +68,25 @@ function acceptsGzip({ request: { headers } }: FastifyReply): boolean {
   if (headers['accept-encoding'] === undefined) return false;
   const negotiator = new Negotiator({ headers });
   return negotiator.encoding(['gzip', 'identity']) === 'gzip';
+}
+
+/** Every JSON answer carries these. */
+export const jsonHeaders = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
+  const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
+  const text = isSerialized ? body : JSON.stringify(body);
+  return sendText(reply.code(status).headers(jsonHeaders), text);
+}
+
+/** The order of the types matters: a client that accepts anything gets JSON. */
+export function prefersHtml(accept: string | undefined): boolean {
+  // Most programs send one of these.
+  if (accept === undefined || accept === '*/*') return false;
+  const preferred = new Negotiator({ headers: { accept } }).mediaTypes(['application/json', 'text/html']);
+  return preferred[0] === 'text/html';
 }

@@ -7,8 +7,7 @@ import { type Answer, answerWith, bodyText, silence, startHostileRegistry } from
 import { check, checkWith, createChecker, encode, nothing, writeAuthFile } from './image-check-kit.ts';
 
 const credentials = { username: 'robot', password: 'registry password' };
-const manifest = Buffer.from('{"schemaVersion":2}');
-const digest = digestOf(manifest);
+const digest = digestOf(Buffer.from('a manifest'));
 const otherDigest = digestOf(Buffer.from('another manifest'));
 
 const named = (count: number, host: string) => Array.from({ length: count }, (_, n) => `${host}/apps:${n}`);
@@ -27,25 +26,6 @@ describe('the status of an answer', () => {
     expect(await check([`${host}/apps:2`], { insecure: [host] })).toEqual({ problems: [], notices: [text] });
     expect(await check([`${host}/apps:2`], { insecure: [host], mode: 'required' })).toEqual({
       problems: [`images: ${text}`],
-      notices: [],
-    });
-  });
-
-  it('429 ends the lookups in this registry', async () => {
-    const { host, asked } = await startHostileRegistry(answerWith(429));
-    const { notices } = await check(named(100, host), { insecure: [host] });
-    expect(notices).toEqual([expect.stringMatching(/ answers 429\. Not checked: .* and 80 more\.$/)]);
-    expect(asked.length).toBeLessThanOrEqual(8);
-  });
-
-  it('404 is a problem, also if the registry then fails to answer for the tag', async () => {
-    const { host } = await startHostileRegistry((response, asked) => {
-      if (asked.path.endsWith(digest)) answerWith(404)(response, asked);
-      else response.destroy();
-    });
-    const image = `${host}/apps:2@${digest}`;
-    expect(await check([image], { insecure: [host] })).toEqual({
-      problems: [`images: ${image} (container c0 of deployment/w0) does not exist: ${host} answers 404.`],
       notices: [],
     });
   });
@@ -107,60 +87,15 @@ describe('a request', () => {
   });
 });
 
-describe('the digest of an image', () => {
-  it('that the registry returns must be the one of the reference', async () => {
-    const { host } = await startHostileRegistry(answerWith(200, { 'docker-content-digest': otherDigest }));
-    expect(await check([`${host}/apps:2@${digest}`, `${host}/apps:2`], { insecure: [host] })).toEqual({
-      problems: [
-        `images: ${host}/apps:2@${digest} (container c0 of deployment/w0) has another digest in the registry: ${host} returns ${otherDigest}.`,
-      ],
-      notices: [],
-    });
-  });
-
-  const answerBody =
-    (body: Buffer, headers = {}): Answer =>
-    (response, { method }) =>
-      void response.writeHead(200, headers).end(method === 'GET' ? body : undefined);
-
-  it.each([
-    {},
-    { 'docker-content-digest': bodyText },
-    { 'docker-content-digest': `sha512:${'0'.repeat(128)}` },
-  ])('is computed from the manifest if the answer has the headers %j', async (headers) => {
-    const right = await startHostileRegistry(answerBody(manifest, headers));
-    const image = `${right.host}/apps@${digest}`;
-    expect(await check([image], { insecure: [right.host] })).toEqual(nothing);
-    expect(right.asked.map(({ method, path }) => `${method} ${path}`)).toEqual([
-      `HEAD /v2/apps/manifests/${digest}`,
-      `GET /v2/apps/manifests/${digest}`,
-    ]);
-    const wrong = await startHostileRegistry(answerBody(Buffer.from('another manifest'), headers));
-    const { problems } = await check([`${wrong.host}/apps@${digest}`], { insecure: [wrong.host] });
-    expect(problems).toEqual([expect.stringContaining(`${wrong.host} returns ${otherDigest}.`)]);
-  });
-
-  it('is not computed from a manifest of more than 4 MiB', async () => {
-    const limit = 4 * 1024 * 1024;
-    const full = Buffer.alloc(limit, ' ');
-    const largest = await startHostileRegistry(answerBody(full));
-    const pinned = `${largest.host}/apps@${digestOf(full)}`;
-    expect(await check([pinned], { insecure: [largest.host] })).toEqual(nothing);
-    const endless = await startHostileRegistry((response, { method }) => {
-      response.writeHead(200);
-      if (method === 'HEAD') return void response.end();
-      const write = () => {
-        while (!response.destroyed && response.write(Buffer.alloc(64 * 1024)));
-      };
-      response.on('drain', write);
-      write();
-    });
-    const image = `${endless.host}/apps@${digest}`;
-    expect((await check([image], { insecure: [endless.host] })).notices).toEqual([
-      `${endless.host}: The answer has more than ${limit} bytes. Not checked: ${image}.`,
-    ]);
-    await expect.poll(() => endless.sockets.size).toBe(0);
-  });
+it('an image with a digest is asked for by its digest, and a 200 is believed', async () => {
+  const { host, asked } = await startHostileRegistry(
+    answerWith(200, { 'docker-content-digest': otherDigest }),
+  );
+  const images = [`${host}/apps@${digest}`, `${host}/apps:2@${digest}`];
+  expect(await check(images, { insecure: [host] })).toEqual(nothing);
+  expect(asked.map(({ method, path }) => `${method} ${path}`)).toEqual(
+    images.map(() => `HEAD /v2/apps/manifests/${digest}`),
+  );
 });
 
 describe('an answer', () => {
@@ -187,36 +122,22 @@ describe('an answer', () => {
       write();
     });
     expect((await check([`${host}/apps:2`], { insecure: [host] })).notices).toEqual([
-      `${host}: The answer has more than ${(4096 + 128) * 1024} bytes. Not checked: ${host}/apps:2.`,
+      `${host}: The answer has more than ${(64 + 128) * 1024} bytes. Not checked: ${host}/apps:2.`,
     ]);
   });
 
-  it('that does not come within 10 seconds is a notice, and the registry is not asked again', async () => {
+  it('that does not come within 10 seconds is a notice', async () => {
     const runtime = createFakeRuntime();
     const { host, asked, sockets } = await startHostileRegistry(silence);
-    const checking = check(named(100, host), { insecure: [host], runtime });
+    const checking = check(named(8, host), { insecure: [host], runtime });
     await expect.poll(() => asked.length).toBe(8);
     await runtime.advance(9_999);
     expect(sockets.size).toBe(8);
     await runtime.advance(1);
     expect((await checking).notices).toEqual([
-      expect.stringMatching(/: no complete answer came within 10 seconds\. Not checked: .* and 80 more\.$/),
+      expect.stringMatching(/: no complete answer came within 10 seconds\. Not checked: /),
     ]);
-    expect(asked).toHaveLength(8);
     await expect.poll(() => sockets.size).toBe(0);
-  });
-
-  it('that is a body without an end does not come in time', async () => {
-    const runtime = createFakeRuntime();
-    const { host, asked } = await startHostileRegistry((response, { method }) => {
-      response.writeHead(200);
-      if (method === 'HEAD') response.end();
-      else response.write('{');
-    });
-    const checking = check([`${host}/apps@${digest}`], { insecure: [host], runtime });
-    await expect.poll(() => asked.length).toBe(2);
-    await runtime.advance(10_000);
-    expect((await checking).notices).toEqual([expect.stringContaining('within 10 seconds')]);
   });
 });
 
@@ -353,6 +274,16 @@ describe('a token service', () => {
     expect(result.notices).toEqual([
       `${service.host}, the token service of ${host}, answers ${status}. Not checked: ${host}/apps:2.`,
     ]);
+  });
+
+  it('whose answer has no end does not answer in time', async () => {
+    const runtime = createFakeRuntime();
+    const service = await startHostileRegistry((response) => void response.write('{'));
+    const { host } = await startHostileRegistry(answerWith(401, challenge(`http://${service.host}/token`)));
+    const checking = check([`${host}/apps:2`], { insecure: [host, service.host], runtime });
+    await expect.poll(() => service.asked.length).toBe(1);
+    await runtime.advance(10_000);
+    expect((await checking).notices).toEqual([expect.stringContaining('within 10 seconds')]);
   });
 
   it('that returns more than 64 KiB is a notice', async () => {

@@ -30,7 +30,7 @@ describe.skipIf(!isInstalled)('a registry without authentication', () => {
 
   it('lacks a tag, a repository or a digest: each is a problem that names container and image', async () => {
     const { host, push } = await startDockerRegistry();
-    const digest = await push('apps', '2');
+    await push('apps', '2');
     const images = [
       `${host}/apps:3`,
       `${host}/maps`,
@@ -42,8 +42,7 @@ describe.skipIf(!isInstalled)('a registry without authentication', () => {
         `images: ${host}/apps:3 (container c0 of deployment/w0) does not exist: ${host} answers 404.`,
         `images: ${host}/maps (container c1 of deployment/w1) does not exist: ${host} answers 404.`,
         `images: ${host}/apps@${otherDigest} (container c2 of deployment/w2) does not exist: ${host} answers 404.`,
-        `images: ${host}/apps:2@${otherDigest} (container c3 of deployment/w3) does not exist: ${host} answers 404. ` +
-          `Its tag has the digest ${digest} there.`,
+        `images: ${host}/apps:2@${otherDigest} (container c3 of deployment/w3) does not exist: ${host} answers 404.`,
       ],
       notices: [],
     });

@@ -29,7 +29,6 @@ const maxMessage = 2000;
 const late: Lookup = {
   state: 'unknown',
   cause: `The lookups took longer than ${checkTimeoutMs / 1000} seconds.`,
-  isLasting: false,
 };
 
 type CheckedImage = {
@@ -41,8 +40,6 @@ type Session = {
   readonly client: RegistryClient;
   readonly auth: RegistryAuth;
   readonly stopping: AbortSignal;
-  /** By host: what ends every further lookup there. */
-  readonly lasting: Map<string, Lookup>;
 };
 
 export class ImageChecker {
@@ -77,7 +74,7 @@ export class ImageChecker {
     const over = new AbortController();
     const finished = new AbortController();
     const client = new RegistryClient(this.#options);
-    const session = { client, auth, stopping: over.signal, lasting: new Map<string, Lookup>() };
+    const session = { client, auth, stopping: over.signal };
     const timeout = this.#options.runtime.sleep(checkTimeoutMs, finished.signal).then(() => {
       over.abort();
       return late;
@@ -103,17 +100,11 @@ export class ImageChecker {
   }
 }
 
-async function lookUp(
-  reference: RegistryReference,
-  { client, auth, stopping, lasting }: Session,
-): Promise<Lookup> {
-  const { host } = reference;
-  const known = stopping.aborted ? late : lasting.get(host);
-  if (known) return known;
-  const found = await lookUpImage(reference, { client, credentials: auth.get(host), stopping });
+async function lookUp(reference: RegistryReference, { client, auth, stopping }: Session): Promise<Lookup> {
   if (stopping.aborted) return late;
-  if (found.state === 'unknown' && found.isLasting) lasting.set(host, found);
-  return found;
+  const credentials = auth.get(reference.host);
+  const found = await lookUpImage(reference, { client, credentials, stopping });
+  return stopping.aborted ? late : found;
 }
 
 /** The containers that get each image. */
@@ -141,11 +132,7 @@ function formatWrong(
 function problemOf(image: string, outcome: CheckedImage['outcome']): string | undefined {
   const [host = ''] = image.split('/', 1);
   if (outcome.state === 'invalid') return 'is not a valid reference of an image.';
-  if (outcome.state === 'different')
-    return `has another digest in the registry: ${host} returns ${outcome.digest}.`;
-  if (outcome.state !== 'missing') return undefined;
-  const tag = outcome.tagDigest === undefined ? '' : ` Its tag has the digest ${outcome.tagDigest} there.`;
-  return `does not exist: ${host} answers 404.${tag}`;
+  return outcome.state === 'missing' ? `does not exist: ${host} answers 404.` : undefined;
 }
 
 /** One sentence for each cause, because an unavailable registry often has most of the images. */

@@ -63,13 +63,13 @@ function isDigest(checksum: string): boolean {
   return /^sha256:[0-9a-f]{64}$/.test(checksum);
 }
 
-/** What nodes ask a registry for. They pull by the digest if there is one. */
+/** What nodes ask a registry for. */
 export type RegistryReference = {
   /** In lower case, with the port if the image names one. */
   readonly host: string;
   readonly repository: string;
-  readonly tag: string | undefined;
-  readonly digest: string | undefined;
+  /** The digest if the image has one, or else the tag: nodes pull by the digest. */
+  readonly version: string;
 };
 
 const component = '[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*';
@@ -82,10 +82,6 @@ export function isRegistryHost(host: string): boolean {
   return hostPattern.test(host) && URL.canParse(`https://${host}`);
 }
 
-export function isImageDigest(text: string): boolean {
-  return digestPattern.test(text);
-}
-
 export function parseRegistryReference(image: string): RegistryReference | 'no-registry' | 'invalid' {
   if (!hasRegistry(parseReference(image))) return 'no-registry';
   const [, host = '', repository = '', tag, digest] =
@@ -94,12 +90,7 @@ export function parseRegistryReference(image: string): RegistryReference | 'no-r
     isRegistryHost(host.toLowerCase()) &&
     repositoryPattern.test(repository) &&
     (tag === undefined || tagPattern.test(tag)) &&
-    (digest === undefined || isImageDigest(digest));
+    (digest === undefined || digestPattern.test(digest));
   if (!isValid) return 'invalid';
-  return {
-    host: host.toLowerCase(),
-    repository,
-    tag: tag ?? (digest === undefined ? 'latest' : undefined),
-    digest,
-  };
+  return { host: host.toLowerCase(), repository, version: digest ?? tag ?? 'latest' };
 }

@@ -20,26 +20,25 @@ type RegistryRequest = {
   readonly method: 'GET' | 'HEAD';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The body is read only if the status is 200. */
-  readonly maxBytes: number;
 };
 
-export type RegistryResponse = {
+type RegistryResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
+  /** It is read only if the status is 200. */
   readonly body: Buffer;
 };
 
 const registryTimeoutMs = 10_000;
+
+/** A token is the only body that is read. */
+const maxBytes = 64 * 1024;
 
 /**
  * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy
  * with chunk extensions until the timeout.
  */
 const maxOverhead = 128 * 1024;
-
-/** The host has not answered in time. */
-export class LateAnswerError extends RequestError {}
 
 export class RegistryClient {
   readonly #options: RegistryClientOptions;
@@ -63,17 +62,13 @@ export class RegistryClient {
         stopping,
       });
     } catch (error) {
-      if (error instanceof RequestError)
-        throw new RequestError(`${host}: ${error.message}`, { cause: error });
-      throw new LateAnswerError(`${host}: ${late}`, { cause: error });
+      const reason = error instanceof RequestError ? error.message : late;
+      throw new RequestError(`${host}: ${reason}`, { cause: error });
     }
   }
 
   /** Uses a connection of its own, because a pool would continue to connect for a request that was aborted. */
-  async #attempt(
-    { method, url, headers, maxBytes }: RegistryRequest,
-    signal: AbortSignal,
-  ): Promise<RegistryResponse> {
+  async #attempt({ method, url, headers }: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse> {
     const undici = await import('undici');
     const closed = new AbortController();
     const client = new undici.Client(url.origin, {
@@ -81,7 +76,7 @@ export class RegistryClient {
         isForbidden: (address, host) => !this.isInsecure(host) && isLocal(address),
         resolve: this.#options.resolve ?? resolveName,
         signal: closed.signal,
-        onConnected: (socket) => limitRawBytes(socket, maxBytes + maxOverhead),
+        onConnected: limitRawBytes,
       }),
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -99,7 +94,7 @@ export class RegistryClient {
       return {
         status,
         headers: flatten(response.headers),
-        body: status === 200 ? await readBody(body, maxBytes) : Buffer.alloc(0),
+        body: status === 200 ? await readBody(body) : Buffer.alloc(0),
       };
     } catch (error) {
       throw toRequestError(error as Error);
@@ -140,14 +135,15 @@ function isLocal(address: string): boolean {
 }
 
 /** undici reads the socket on the same event, so this listener reads nothing. */
-function limitRawBytes(socket: Socket, maxRawBytes: number): void {
+function limitRawBytes(socket: Socket): void {
+  const maxRawBytes = maxBytes + maxOverhead;
   socket.on('readable', () => {
     if (socket.bytesRead > maxRawBytes)
       socket.destroy(new RequestError(`The answer has more than ${maxRawBytes} bytes.`));
   });
 }
 
-async function readBody(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+async function readBody(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body) {

@@ -16,7 +16,6 @@ type AuthorizationRequest = {
 };
 
 const maxHeader = 4096;
-const maxTokenBytes = 64 * 1024;
 
 /** The value of a `WWW-Authenticate` header. */
 export function parseChallenges(header = ''): Challenge[] {
@@ -60,7 +59,6 @@ async function fetchToken(
       method: 'GET',
       url,
       headers: { accept: 'application/json', ...(credentials && { authorization: basic(credentials) }) },
-      maxBytes: maxTokenBytes,
     },
     stopping,
   );

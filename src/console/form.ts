@@ -183,7 +183,7 @@ function boxesView(
 }
 
 /** The parts show their own problems. */
-export function partsView(name: string, { render }: Parts, entered: string): Html {
+function partsView(name: string, { render }: Parts, entered: string): Html {
   return html`<input type="hidden" name="${boxName(name)}" value="" />
     ${render(entered)} `;
 }

@@ -22,13 +22,16 @@ type ApiLink = PageLink & {
   readonly description: string | undefined;
 };
 
+/** A form on the page of a resource. `address` is the one for programs. */
+export type ResourceForm = FormView & { readonly operation: Operation; readonly address: string };
+
 type ResourceView = {
   readonly address: string;
   readonly query: string;
   readonly description: string;
   readonly children: readonly ApiLink[];
   readonly operations: readonly ApiLink[];
-  readonly form: (FormView & { readonly operation: Operation }) | undefined;
+  readonly form: ResourceForm | undefined;
   readonly answer: AnswerSchema;
   /** Undefined if the lists of links say the same. */
   readonly json: Json | undefined;
@@ -43,7 +46,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
   const commands = commandView(
     [
       readCommand(query === '' ? address : `${address}?${query}`),
-      ...(form ? [postCommand(address, form.operation, form.entered)] : []),
+      ...(form ? [postCommand(form.address, form.operation, form.entered)] : []),
     ],
     [
       { name: 'JSON', href: asked('json') },

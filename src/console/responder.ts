@@ -25,7 +25,14 @@ import { type KeptInput, enteredTexts, keepInput, newerValues, presentTexts, sho
 import { sentenceOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
-import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
+import {
+  type ResourceForm,
+  errorPage,
+  errorTitle,
+  operationPage,
+  resourcePage,
+  signInPage,
+} from './pages.ts';
 
 type HtmlResponderOptions = {
   readonly prefix: string;
@@ -151,7 +158,6 @@ export class HtmlResponder {
     const { frame, urls, prefix } = this.#options;
     const { entry, segments, identity } = rest;
     const { resource } = entry;
-    const { onPost } = resource;
     const subject = rest.subject?.found;
     const caller = identity?.caller;
     const query = pageQuery(rest);
@@ -193,13 +199,32 @@ export class HtmlResponder {
       description: resource.description,
       children: isStep ? [] : allowed(resource.resources),
       operations: isStep ? [] : operations,
-      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, textsOfLink(rest, onPost)) },
+      form: this.#ownForm(
+        rest,
+        operations.some(({ code }) => code === resource.form),
+      ),
       answer: resource.answer,
       json: resource.isFolder ? undefined : json,
       view,
       hasCsv: resource.csv !== undefined,
     });
     return this.#send(rest, reply, 200, page);
+  }
+
+  /** The form on the page of a resource, which leads back to the page. */
+  #ownForm(rest: RestRequest, isOffered: boolean): ResourceForm | undefined {
+    const { onPost, form = '', operations } = rest.entry.resource;
+    const operation = isOffered ? operations[form] : onPost;
+    if (!operation) return undefined;
+    const segments = isOffered ? [...rest.segments, form] : rest.segments;
+    const next = isOffered && { next: this.#path(rest.segments) };
+    const entered = { ...next, ...textsOfLink(rest, operation) };
+    return {
+      ...this.#formView(rest, operation, entered),
+      operation,
+      action: this.#path(segments),
+      address: this.#options.urls.shellUrl(this.#options.prefix, segments),
+    };
   }
 
   #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {

@@ -39,7 +39,9 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
     access: 'member',
     answer: modeAnswer,
     read: () => currentMode(store, isJobRunning(store)),
-    view: (page) => modeView(currentMode(store, isJobRunning(store)), store.read(modeSetting), page),
+    view: ({ json, now }) => modeView(json, store.read(modeSetting), now),
+    form: 'update',
+    isOffered: () => !isJobRunning(store),
     operations: {
       update: operation({
         title: 'Update mode',
@@ -49,6 +51,7 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
           isReadOnly: boolean().meta({
             label: 'Read-only',
             description: 'Whether the system refuses changes.',
+            choiceLabels: { true: 'on', false: 'off' },
           }),
           message: clearable(text({ to: 1000 })).meta({
             label: 'Message for users',

@@ -118,6 +118,8 @@ type ResourceOf<S, V, J, P = J> = {
   readonly csv: CsvExport<S, V> | undefined;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S, P> | undefined;
+  /** The operation whose form the page shows. Without one: that of `onPost`. */
+  readonly form: string | undefined;
   /** Whether its page is only a list of resources and operations, which are then explained. */
   readonly isFolder: boolean;
   /** Whether the page is one step of a task. It then has no lists of resources and operations. */
@@ -233,6 +235,7 @@ export function resource<
     csv: undefined,
     onPost: undefined,
     view: undefined,
+    form: undefined,
     isFolder: false,
     isStep: () => false,
     isOffered: () => true,

@@ -66,7 +66,8 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
       const windows = store.read(maintenanceWindows);
       return { windows, now: windowsAt(windows, runtime.now()) };
     },
-    view: (page) => windowsView(store.read(maintenanceWindows), page),
+    view: ({ json, now }) => windowsView(json.windows, now),
+    form: 'update',
     operations: {
       update: operation({
         title: 'Update maintenance windows',

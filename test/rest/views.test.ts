@@ -159,14 +159,15 @@ describe('uploads', () => {
 });
 
 describe('the mode', () => {
-  it('is turned on and off with one button, and shows who has set it and when', async () => {
+  it('is turned on and off with the form of update, and shows who has set it and when', async () => {
     const off = await show('/admin/mode');
     expect(off).toContain('Changes are accepted');
-    const on = await send(off, '/mode/update', { message: 'Back at noon.' });
+    const on = await send(off, '/mode/update', { isReadOnly: 'true', message: 'Back at noon.' });
     expect(on).toContain('Read-only mode is on.');
     expect(on).toMatch(/Turned on by administrator <time[^>]*>just now<\/time\s*>/);
     expect(on).toContain('Message for users: Back at noon.');
-    expect(await show('/admin/mode', 'member')).not.toContain('<button>Turn');
+    expect(formOf(await show('/admin/mode', 'member'), '/mode/update')).toBeUndefined();
+    expect(on).toMatch(/<option value="true" selected>on<\/option>/);
     const again = await send(on, '/mode/update');
     expect(again).toContain('Read-only mode is off.');
     expect((await server.get('/admin/mode', { cookie: cookieOf('member') })).json()).toEqual({

@@ -1,11 +1,8 @@
-// The page of the maintenance windows: whether one is open, the next seven days, and the form to change them.
-import { hiddenFields } from '../../console/action.ts';
-import { partsView } from '../../console/form.ts';
+// The page of the maintenance windows: whether one is open, the next seven days, and the inputs of the form.
 import { renderTime } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Parts } from '../../rest/fields.ts';
-import type { PageContext } from '../../rest/resource.ts';
 import {
   type MaintenanceWindow,
   type OpenTime,
@@ -18,8 +15,7 @@ import {
 } from '../schedule/windows.ts';
 import { dayMs, toInstant, toLocal } from '../schedule/zone-time.ts';
 
-export function windowsView(windows: readonly MaintenanceWindow[], page: PageContext<unknown>): Html {
-  const { here, formToken, isReadOnly, now } = page;
+export function windowsView(windows: readonly MaintenanceWindow[], now: number): Html {
   const timeZone = windows[0]?.timeZone ?? 'UTC';
   return html`<p>${stateView(windows, now, timeZone)}</p>
     ${windows.length > 0 && weekView(windows, now, timeZone)}
@@ -27,15 +23,7 @@ export function windowsView(windows: readonly MaintenanceWindow[], page: PageCon
     <p>
       Upgrades and rollbacks start only while a window is open; a running job continues when it closes. A window that ends
       at or before the time of its start ends on the next day.
-    </p>
-    <form method="post" action="${here('update')}">
-      ${hiddenFields({ f: 'html', token: formToken, next: here() })}
-      ${partsView('windows', windowParts, JSON.stringify(windows))}
-      <p>
-        <button ${isReadOnly && 'disabled'}>Save the windows</button>
-        ${isReadOnly && html`<span class="hint">Not possible while the system is read-only.</span>`}
-      </p>
-    </form>`;
+    </p>`;
 }
 
 function stateView(windows: readonly MaintenanceWindow[], now: number, timeZone: string): Html {

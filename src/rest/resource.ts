@@ -3,7 +3,7 @@
 import type { Access, Caller } from '../lib/caller.ts';
 import type { ErrorKind, Problem } from '../lib/errors.ts';
 import type { Html } from '../lib/html.ts';
-import type { SharedJson, Json } from '../lib/json.ts';
+import type { Json, SharedJson } from '../lib/json.ts';
 import type { Change } from '../store/audit-change.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
@@ -351,4 +351,24 @@ export function* walk(root: Resource, route = '', items: readonly Items[] = []):
   }
   for (const [name, child] of Object.entries(root.resources)) yield* walk(child, below(name), items);
   for (const item of root.items) yield* walk(item.resource, below(`{${item.param}}`), [...items, item]);
+}
+
+/** The path as OpenAPI writes it, such as `/admin/services/{serviceName}.{type}/edit`. */
+export function pathTemplate(prefix: string, { route, items }: Entry): string {
+  let passed = 0;
+  const segments = route.split('/').map((segment) => {
+    if (!segment.startsWith('{')) return segment;
+    const item = items[passed];
+    passed += 1;
+    return item
+      ? partsOf(item)
+          .map((part) => `{${part}}`)
+          .join('.')
+      : segment;
+  });
+  return [prefix, ...segments].join('/').replace(/\/$/, '') || '/';
+}
+
+export function partsOf({ param, parts }: Items): readonly string[] {
+  return parts ?? [param];
 }

@@ -23,10 +23,17 @@ import { sendCsv } from './csv.ts';
 import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { MultipartReader } from './multipart.ts';
-import { pathTemplate } from './path-template.ts';
+import {
+  type Call,
+  type Entry,
+  fieldsOf,
+  type Outcome,
+  pathTemplate,
+  type Resource,
+  walk,
+} from './resource.ts';
 import { type AuditTrail, RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, guessFormat } from './request.ts';
-import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { readFormat, sendAnswer, sendPlainAnswer } from './response.ts';
 
 /** Answers with pages. */

@@ -1,15 +1,18 @@
-// The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control.
+// The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control, and
+// who may call it: programs on this machine and pages of this server, with the token if one is configured.
 import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { sendHtml } from '../console/layout.ts';
 import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
+import { sendJson } from '../http/answers.ts';
 import { cookieOf } from '../http/credentials.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
-import { sendJson } from '../http/answers.ts';
 import { checkHeaders, withoutSchemas } from '../http/server.ts';
-import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
+import { isLoopbackHost } from '../lib/address.ts';
+import { bearerToken } from '../lib/caller.ts';
+import { invalidField, methodNotAllowed, ServiceError } from '../lib/errors.ts';
+import { isSameSecret } from '../lib/secret.ts';
 import { noticeCookie } from '../rest/request.ts';
-import { type ControlAccess, checkAccess, checkFormOrigin } from './access.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import {
   clockInput,
@@ -178,4 +181,59 @@ function asControlError(thrown: unknown, maxBytes: number): ServiceError | undef
   if ((thrown as { statusCode?: unknown }).statusCode === 413)
     return new ServiceError('too-large', `The body must be at most ${maxBytes} bytes.`);
   return asServiceError(thrown);
+}
+
+type ControlAccess = { readonly publicUrl: () => string; readonly token: string | undefined };
+
+/**
+ * A page of another site could otherwise control the server through the browser, also under a name that resolves to
+ * this machine.
+ */
+function checkAccess(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  { publicUrl, token }: ControlAccess,
+): void {
+  const { host = '', origin, 'sec-fetch-site': site } = headers;
+  const own = new URL(publicUrl());
+  const hostname = hostnameOf(host);
+  if (hostname === undefined || !(isLoopbackHost(hostname) || hostname === own.hostname))
+    throw forbidden('Host', `must be a loopback address or ${own.hostname}, the host of PUBLIC_URL.`);
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw forbidden('Sec-Fetch-Site', 'must be same-origin or none.');
+  if (origin !== undefined && ![own.origin, `http://${host}`, `https://${host}`].includes(origin))
+    throw forbidden('Origin', `must be that of this server.`);
+  if (token === undefined) return refuseProxied(headers);
+  const given = bearerToken(headers.authorization);
+  if (given === undefined)
+    throw new ServiceError('token-missing', 'Token required.', { problems: [tokenProblem] });
+  if (!isSameSecret(given, token))
+    throw new ServiceError('token-invalid', 'Invalid token.', { problems: [tokenProblem] });
+}
+
+/** Any site could send a form without a header that names the origin, if a browser sent one. */
+function checkFormOrigin({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  if (headers.origin === undefined && headers['sec-fetch-site'] !== 'same-origin')
+    throw forbidden('Origin', 'must be given with a form.');
+}
+
+const tokenProblem = {
+  field: 'Authorization',
+  message: 'must be Bearer and the value of TEST_CONTROL_TOKEN.',
+};
+
+/** Behind a proxy, every client seems to be on this machine. */
+function refuseProxied(headers: FastifyRequest['headers']): void {
+  const header = Object.keys(headers).find((name) => /^(x-forwarded-.*|forwarded)$/.test(name));
+  if (header !== undefined)
+    throw forbidden(header, 'must not be given unless the server has a TEST_CONTROL_TOKEN.');
+}
+
+function hostnameOf(host: string): string | undefined {
+  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
+}
+
+function forbidden(field: string, message: string): ServiceError {
+  return new ServiceError('forbidden', 'The control API refuses this request.', {
+    problems: [{ field, message }],
+  });
 }

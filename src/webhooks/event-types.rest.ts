@@ -4,7 +4,7 @@ import { renderTable } from '../console/table.ts';
 import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
-import type { Components } from '../rest/openapi/components.ts';
+import type { Components } from '../rest/openapi/schemas.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
 import { contentTypes } from './webhook.ts';

@@ -4,11 +4,16 @@ import { type Access, needsToken } from '../../lib/caller.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { describeField } from '../field-description.ts';
-import { partsOf, pathTemplate } from '../path-template.ts';
-import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
-import { Components } from './components.ts';
+import { answerOf, type Entry, type Items, partsOf, pathTemplate, type Resource, walk } from '../resource.ts';
+import {
+  commonFields,
+  Components,
+  formSchema,
+  formTypes,
+  type Parameter,
+  queryParameters,
+} from './schemas.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
-import { type Parameter, formTypes, commonFields, formSchema, queryParameters } from './schemas.ts';
 
 export type Tree = {
   readonly name: string;

@@ -1,6 +1,6 @@
-// Form fields as JSON Schema, for the query and the two kinds of form.
+// Form fields as JSON Schema, for the query and the two kinds of form, and the components of the OpenAPI document.
 import type { Json } from '../../lib/json.ts';
-import { type FieldDescription, describeField } from '../field-description.ts';
+import { describeField, type FieldDescription } from '../field-description.ts';
 import type { Fields } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
 
@@ -97,4 +97,32 @@ function valueSchema(
     maxLength,
     ...(pattern !== undefined && { pattern: isClearable ? `^$|${pattern}` : pattern }),
   };
+}
+
+type Section = 'parameters' | 'requestBodies' | 'schemas';
+
+/**
+ * What operations refer to. Equal components are stored once: a webhook, for example, has several addresses.
+ */
+export class Components {
+  readonly #sections: Record<Section, Record<string, Json>> = {
+    parameters: {},
+    requestBodies: {},
+    schemas: {},
+  };
+
+  /** Another component with the same name gets a number. */
+  reference(section: Section, name: string, component: Json): { readonly $ref: string } {
+    const stored = this.#sections[section];
+    const text = JSON.stringify(component);
+    let id = name;
+    for (let number = 2; stored[id] !== undefined && JSON.stringify(stored[id]) !== text; number += 1)
+      id = `${name}${number}`;
+    stored[id] = component;
+    return { $ref: `#/components/${section}/${id}` };
+  }
+
+  in(section: Section): Readonly<Record<string, Json>> {
+    return this.#sections[section];
+  }
 }

@@ -1,0 +1,129 @@
+// The HTTP client and the executor of a controlled server, which failure rules delay and let fail.
+import { toErrorResponse } from '../http/errors.ts';
+import { ServiceError } from '../lib/errors.ts';
+import { RequestError } from '../lib/request-error.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import type { Executor, StepContext } from '../upgrades/executors/executor.ts';
+import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../webhooks/sending/http-client.ts';
+import type { ControlClock } from './clock.ts';
+import { type FailureRules, type Match, refusals, type Respond } from './rule.ts';
+
+type FailingClientOptions = {
+  readonly client: HttpClient;
+  readonly clock: ControlClock;
+  readonly rules: FailureRules;
+  readonly real: Pick<Runtime, 'sleep'>;
+};
+
+/**
+ * Failure rules answer in place of receivers, the clock waits for every attempt, and all attempts can be ended.
+ */
+export class FailingClient implements HttpClient {
+  readonly #options: FailingClientOptions;
+  readonly #attempts = new Set<AbortController>();
+
+  constructor(options: FailingClientOptions) {
+    this.#options = options;
+  }
+
+  async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
+    const attempt = new AbortController();
+    const abort = () => attempt.abort(signal.reason);
+    signal.addEventListener('abort', abort);
+    this.#attempts.add(attempt);
+    try {
+      return await this.#options.clock.track(this.#post(request, attempt.signal));
+    } finally {
+      signal.removeEventListener('abort', abort);
+      this.#attempts.delete(attempt);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#options.client.close();
+  }
+
+  endAttempts(): void {
+    for (const attempt of this.#attempts) attempt.abort();
+  }
+
+  async #post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
+    const { client, rules, real } = this.#options;
+    const { origin } = new URL(request.url);
+    const respond = rules.take(
+      ({ receiver }) => receiver !== undefined && new URL(receiver).origin === origin,
+    );
+    if (respond?.delayMs !== undefined) await real.sleep(respond.delayMs, signal);
+    return respond && isAnswer(respond) ? answerOf(respond) : client.post(request, signal);
+  }
+}
+
+/** A rule that only delays lets the request through. */
+function isAnswer({ status, error, disconnect }: Respond): boolean {
+  return status !== undefined || error !== undefined || disconnect === true;
+}
+
+function answerOf({ status, error }: Respond): ReceivedResponse {
+  if (error !== undefined) {
+    const response = toErrorResponse(new ServiceError(error, refusals[error].message));
+    return { status: response.status, headers: {}, body: Buffer.from(JSON.stringify(response.body)) };
+  }
+  if (status !== undefined) return { status, headers: {}, body: Buffer.alloc(0) };
+  throw new RequestError('The connection was closed before the answer was complete.');
+}
+
+type FailingExecutorOptions = {
+  readonly executor: Executor;
+  readonly rules: FailureRules;
+  /** The controlled clock: steps take its time. */
+  readonly runtime: Pick<Runtime, 'sleep'>;
+};
+
+/** Without a step, a container means its update. */
+type Part = { readonly step: string; readonly container?: string };
+
+export function createFailingExecutor({ executor, rules, runtime }: FailingExecutorOptions): Executor {
+  async function failByRule(part: Part, { signal }: StepContext): Promise<void> {
+    const respond = rules.take((match) => matchesPart(match, part));
+    if (!respond) return;
+    if (respond.delayMs !== undefined) await runtime.sleep(respond.delayMs, signal);
+    const { error, status, disconnect } = respond;
+    if (error === undefined && status === undefined && disconnect !== true) return;
+    const what = part.container === undefined ? '' : ` of ${part.container}`;
+    throw new Error(`the step ${part.step}${what} fails by a failure rule${error ? ` (${error})` : ''}.`);
+  }
+
+  return {
+    ...executor,
+    async perform(step, context) {
+      await failByRule({ step }, context);
+      return executor.perform(step, context);
+    },
+    async runTemplate(run, context) {
+      await failByRule({ step: run.step }, context);
+      return executor.runTemplate(run, context);
+    },
+    async apply(workload, context) {
+      await failByRule({ step: 'update', container: workload.name }, context);
+      return executor.apply(workload, context);
+    },
+    async verify(workload, context) {
+      await failByRule({ step: 'verify', container: workload.name }, context);
+      return executor.verify(workload, context);
+    },
+    async rollback(workload, context) {
+      await failByRule({ step: 'revert', container: workload.name }, context);
+      return executor.rollback(workload, context);
+    },
+    async check(workloads, which, context, repaired) {
+      await failByRule({ step: 'final-check' }, context);
+      return executor.check(workloads, which, context, repaired);
+    },
+  };
+}
+
+function matchesPart({ container, step }: Match, part: Part): boolean {
+  if (container === undefined && step === undefined) return false;
+  if (container !== undefined && container !== part.container?.toUpperCase()) return false;
+  return part.step === (step ?? 'update');
+}

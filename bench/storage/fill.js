@@ -24,7 +24,7 @@ const finishedJob = (at) => ({
   operation: 'upgrade',
   kind: 'release',
   targetId: 'rel_17022022_1250',
-  installs: ['rel_17022022_1250'],
+  hops: { all: [], done: 1, installedAt: { rel_17022022_1250: at + 60_000 } },
   from: '10.9.1.1',
   to: '11.0.0.2',
   state: 'success',
@@ -48,8 +48,8 @@ const finishedJob = (at) => ({
 export async function fillJobs(client, count, messagesPerJob, at) {
   const job = { ...finishedJob(at), messageCount: messagesPerJob };
   await client.query(
-    `insert into jobs (id, number, job)
-     select 'job-' || n, n, ($2::jsonb || jsonb_build_object('id', 'job-' || n, 'number', n))::json
+    `insert into jobs (id, number, installed, job)
+     select 'job-' || n, n, '{rel_17022022_1250}', ($2::jsonb || jsonb_build_object('id', 'job-' || n, 'number', n))::json
      from generate_series(1, $1::bigint) n`,
     [count, JSON.stringify(job)],
   );

@@ -4,6 +4,7 @@ import { notAudited } from '../../src/lib/audit-fields.ts';
 import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import type { Upload } from '../../src/uploads/upload.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { failureWindows } from '../../src/webhooks/sending/failure-window.ts';
@@ -119,7 +120,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   operation: 'upgrade',
   kind: 'patch',
   targetId: 'v2',
-  installs: ['v2'],
   from: '1',
   to: '2',
   state: 'success',
@@ -138,7 +138,7 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   next: 3,
   isBegun: false,
   attempts: {},
-  hops: null,
+  hops: { all: [{ version: 'v2', isRelease: false }], done: 1, installedAt: { v2: 10 * number } },
   progress: {
     done: 3,
     total: 3,
@@ -178,7 +178,15 @@ export const plan = (jobId: string, traits: Partial<StoredPlan> = {}): StoredPla
     },
   ],
   workloads: 1,
-  after: { release: { id: 'v2' } as StoredPlan['after']['release'], patches: [] },
+  hops: [
+    {
+      from: '1',
+      to: '2',
+      installs: ['v2'],
+      isRelease: false,
+      after: { release: { id: 'v2' } as Version, patches: [] },
+    },
+  ],
   ...traits,
 });
 

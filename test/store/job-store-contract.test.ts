@@ -53,15 +53,18 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await page(1, 0, 10)).toEqual([0]);
   });
 
-  it('finds the newest job that installed a version with success', async () => {
+  it('finds the newest job that has installed a version, however it has ended', async () => {
     const store = await open();
-    await archive(store, job(1, { installs: ['v1', 'v2'] }), job(2, { installs: ['v2'] }));
-    await archive(store, job(3, { installs: ['v2'], state: 'failed' }), job(4, { installs: ['v3'] }));
-    await archive(store, job(5, { installs: ['v3'], state: 'cancelled' }));
+    const installed = (...ids: string[]) => ({
+      hops: { all: [], done: 1, installedAt: Object.fromEntries(ids.map((id) => [id, 1])) },
+    });
+    await archive(store, job(1, installed('v1', 'v2')), job(2, installed('v2')));
+    await archive(store, job(3, { ...installed(), state: 'failed' }), job(4, installed()));
+    await archive(store, job(5, { ...installed('v3'), state: 'cancelled' }));
     const installing = async (id: string) => (await store.jobs.findInstalling(id))?.number;
     expect(await installing('v1')).toBe(1);
     expect(await installing('v2')).toBe(2);
-    expect(await installing('v3')).toBe(4);
+    expect(await installing('v3')).toBe(5);
     expect(await installing('v')).toBeUndefined();
     expect(await installing('"v2"')).toBeUndefined();
   });

@@ -223,7 +223,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     const jobs = values.map((text, index) =>
       job(index + 1, {
         reason: text,
-        installs: [text],
+        targetId: text,
         lastMessageAt: numberAt(index),
         uploads: values.slice(0, 5),
       }),

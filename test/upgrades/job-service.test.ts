@@ -5,20 +5,18 @@ import type { Store } from '../../src/store/store.ts';
 import { JobService } from '../../src/upgrades/jobs/job-service.ts';
 import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { requestCancel, startJob } from '../../src/upgrades/jobs/job.ts';
-import { deployment } from '../../src/upgrades/versions/deployment.ts';
 
 const newJob = {
   operation: 'upgrade',
   kind: 'patch',
   targetId: 'pat_1',
-  installs: ['pat_1'],
   from: '1.0.0.1',
   to: '1.0.0.2',
   startedBy: 'ann',
   runner: 'memory',
   uploads: [],
   ignoresWindows: false,
-  plan: { steps: [], workloads: 0 },
+  plan: { steps: [], workloads: 0, hops: [] },
 } as const;
 
 /** The reads of messages are recorded as `<job> <after>`. */
@@ -37,11 +35,15 @@ function createSystem() {
 }
 
 const start = (store: Store, id: string) =>
-  store.update((transaction) =>
-    startJob(transaction, { ...newJob, id, after: transaction.read(deployment) }, 1000),
-  );
+  store.update((transaction) => startJob(transaction, { ...newJob, id }, 1000));
 
-const end = (store: Store) => change(store, (job) => ({ ...job, state: 'success', endedAt: 2000 }));
+const end = (store: Store) =>
+  change(store, (job) => ({
+    ...job,
+    state: 'success',
+    endedAt: 2000,
+    hops: { ...job.hops, done: 1, installedAt: { pat_1: 2000 } },
+  }));
 
 /** Adds messages with the given texts to the newest job. */
 async function add(store: Store, ...texts: string[]): Promise<Job> {

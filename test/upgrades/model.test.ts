@@ -108,7 +108,7 @@ async function isAllowed({ store }: System, model: Model, asked: Command): Promi
   const job = store.read(newestJob);
   const executed = job ? (await store.jobs.messages(job.id)).filter(({ code }) => code === 2271).length : 0;
   // Each hop has its own 2271.
-  const executing = executed > (job?.hops?.done ?? 0);
+  const executing = executed > (job?.hops.done ?? 0);
   if (asked.kind === 'cancel')
     return job?.state === 'in_progress' && (job.kind === 'patch' || (job.kind === 'release' && !executing));
   if (asked.kind === 'resume') return job?.state === 'failed';
@@ -124,7 +124,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
     case 'rollback':
       return system.begin(targets[asked.target] ?? '', asked.kind === 'rollback');
     case 'finish-hop': {
-      const hopsDone = () => system.store.read(newestJob)?.hops?.done;
+      const hopsDone = () => system.store.read(newestJob)?.hops.done;
       const before = hopsDone();
       while (system.isRunning() && hopsDone() === before) await attempt(system, { kind: 'go', times: 1 });
       return;
@@ -219,7 +219,7 @@ async function check(system: System, model: Model): Promise<void> {
   if (job.state === 'in_progress') return;
   const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
-  const newestHop = manifest.find(({ id }) => id === Object.keys(job.hops?.installedAt ?? {}).at(-1));
+  const newestHop = manifest.find(({ id }) => id === Object.keys(job.hops.installedAt).at(-1));
   const reached = newestHop ? formatVersion(newestHop) : job.from;
   expect(label).toBe(job.state === 'success' ? job.to : reached);
   // A successful job has changed every image; a patch without success has changed none, unless it stopped

@@ -50,5 +50,5 @@ export function planOf(recorded: readonly RecordedStep[]): Plan {
     subject: '',
     counts: null,
   }));
-  return { steps, workloads: 0 };
+  return { steps, workloads: 0, hops: [] };
 }

@@ -1,4 +1,4 @@
-// The rules of a job of several hops: what is installed when a hop ends, and where the next one starts.
+// The rules of the hops of a job: what is installed when a hop ends, and where the next one starts.
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, PlannedHop } from '../planning/plan.ts';
 import { deployment } from '../versions/deployment.ts';
@@ -13,10 +13,7 @@ export function startHops(hops: readonly PlannedHop[], targetId: string): JobHop
   return { all, done: 0, installedAt: {} };
 }
 
-/**
- * Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the
- * job succeeds.
- */
+/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop ends with the job. */
 export function endsHop({ steps }: Plan, index: number): boolean {
   const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
   return hop !== undefined && next !== undefined && next !== hop;
@@ -25,8 +22,8 @@ export function endsHop({ steps }: Plan, index: number): boolean {
 /** The job after the last step of its current hop. */
 export function finishHop(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
   const { hops } = job;
-  const finished = hops ? plan.hops?.[hops.done] : undefined;
-  if (!hops || !finished) return job;
+  const finished = plan.hops[hops.done];
+  if (!finished) return job;
   transaction.write(deployment, finished.after);
   const installedAt = { ...hops.installedAt };
   for (const id of finished.installs) installedAt[id] = at;
@@ -39,5 +36,5 @@ export function finishHop(transaction: Transaction, job: Job, plan: Plan, at: nu
 
 /** The steps before it belong to finished hops. */
 export function startOfHop({ hops }: Job, { steps }: Plan): number {
-  return hops ? steps.findIndex(({ hop }) => hop === hops.done) : 0;
+  return steps.findIndex(({ hop }) => hop === hops.done);
 }

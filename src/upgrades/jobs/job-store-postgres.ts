@@ -37,8 +37,7 @@ export class PostgresJobs implements JobStore {
 
   async findInstalling(versionId: string): Promise<Job | undefined> {
     const [row] = await this.#database.ask<{ job: Job }>(
-      `select job from jobs where (job ->> 'state' = 'success' and $1 in (select json_array_elements_text(job -> 'installs')))
-       or job -> 'hops' -> 'installedAt' ->> $1 is not null order by number desc limit 1`,
+      'select job from jobs where installed @> array[$1] order by number desc limit 1',
       [versionId],
     );
     return row?.job;
@@ -100,9 +99,10 @@ export class PostgresJobs implements JobStore {
       },
       archive: async (job) => {
         await Promise.all([
-          query(client, 'insert into jobs (id, number, job) values ($1, $2, $3)', [
+          query(client, 'insert into jobs (id, number, installed, job) values ($1, $2, $3, $4)', [
             job.id,
             job.number,
+            Object.keys(job.hops.installedAt),
             JSON.stringify(job),
           ]),
           query(client, 'delete from messages where job_id = (select id from jobs where number = $1)', [

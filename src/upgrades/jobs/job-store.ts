@@ -1,5 +1,5 @@
 // The port of jobs that are no longer the newest, and of the plans and messages of all jobs. The newest job itself
-// is replicated state (`newestJob` in upgrades/job-table.ts). `Transaction.jobs` has the writes.
+// is replicated state (`newestJob` in job-table.ts). `Transaction.jobs` has the writes.
 import type { Job, StoredPlan } from './job-table.ts';
 import type { Message } from './messages.ts';
 
@@ -11,7 +11,7 @@ export type JobStore = {
     start: number,
     num: number,
   ) => Promise<{ readonly jobs: readonly Job[]; readonly total: number }>;
-  /** The newest archived job that ended in `success` and installed the version. */
+  /** The newest archived job that has installed the version. It may have failed in a later hop. */
   findInstalling: (versionId: string) => Promise<Job | undefined>;
   plan: (jobId: string) => Promise<StoredPlan | undefined>;
   /** The messages of a job after the first `after`. Empty if they were removed (`Retention`). */

@@ -2,7 +2,6 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Plan } from '../planning/plan.ts';
-import type { Deployment } from '../versions/deployment.ts';
 import type { Progress } from './progress.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -23,7 +22,6 @@ export type Job = {
   readonly operation: 'upgrade' | 'rollback';
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly targetId: string;
-  readonly installs: readonly string[];
   readonly from: string;
   readonly to: string;
   readonly state: JobState;
@@ -54,8 +52,7 @@ export type Job = {
   readonly attempts: Readonly<Record<number, number>>;
   readonly workloadsDone: number;
   readonly workloads: number;
-  /** Null if the job has one hop. */
-  readonly hops: JobHops | null;
+  readonly hops: JobHops;
   readonly progress: Progress;
   readonly timeline: Timeline;
   /** Set when an administrator asks to cancel. The job still runs then. */
@@ -108,7 +105,6 @@ export type Reverting = {
  */
 export type StoredPlan = Plan & {
   readonly jobId: string;
-  readonly after: Deployment;
   /** Of a scheduled job: what its second preflight needs. */
   readonly request?: ScheduledRequest;
 };
@@ -170,16 +166,11 @@ export function isOpen({ state }: Job): boolean {
   return state === 'scheduled' || state === 'in_progress';
 }
 
-export function hasInstalled({ state, installs, hops }: Job, versionId: string): boolean {
-  return state === 'success' ? installs.includes(versionId) : hops?.installedAt[versionId] !== undefined;
+export function hasInstalled({ hops }: Job, versionId: string): boolean {
+  return hops.installedAt[versionId] !== undefined;
 }
 
-/** The last hop ends with the job. Null if it has not. */
-export function timeOfInstalling({ endedAt, hops }: Job, versionId: string): number | null {
-  return hops?.installedAt[versionId] ?? endedAt;
-}
-
-/** The current hop. Undefined if the job has one hop. */
+/** Undefined if all hops are finished. */
 export function currentHop({ hops }: Job): JobHop | undefined {
-  return hops?.all[hops.done];
+  return hops.all[hops.done];
 }

@@ -55,8 +55,7 @@ function hasRepaired(job: Job, failed: Job): boolean {
 
 /** The release of the hop that has failed, or the last of its patches. */
 function failedVersion(job: Job): string {
-  const { kind, installs, targetId } = job;
-  return currentHop(job)?.version ?? (kind === 'release' ? installs[0] : undefined) ?? targetId;
+  return currentHop(job)?.version ?? job.targetId;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */

@@ -40,19 +40,11 @@ import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { type Deployment, deployment } from '../versions/deployment.ts';
-import { startHops, startOfHop } from './job-hops.ts';
+import { finishHop, startHops, startOfHop } from './job-hops.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
 import { endStep, timelineAfterStep } from './job-steps.ts';
-import {
-  type Job,
-  type ScheduledRequest,
-  type StoredPlan,
-  isOpen,
-  jobBefore,
-  newestJob,
-} from './job-table.ts';
+import { type Job, type ScheduledRequest, isOpen, jobBefore, newestJob } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
 import { restartStep, startProgress } from './progress.ts';
@@ -70,7 +62,6 @@ export type NewJob = Pick<
   | 'operation'
   | 'kind'
   | 'targetId'
-  | 'installs'
   | 'from'
   | 'to'
   | 'startedBy'
@@ -79,7 +70,6 @@ export type NewJob = Pick<
   | 'ignoresWindows'
 > & {
   readonly plan: Plan;
-  readonly after: Deployment;
 };
 
 export function startJob(transaction: Transaction, newJob: NewJob, at: number): Job {
@@ -98,8 +88,7 @@ export function createJob(
   at: number,
   request?: ScheduledRequest,
 ): Job {
-  const { plan, after, id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads } =
-    newJob;
+  const { plan, id, operation, kind, targetId, from, to, startedBy, runner, uploads } = newJob;
   const reason = reasonNotToStart(transaction, newJob);
   if (reason !== undefined) throw new ServiceError('conflict', reason);
   const last = transaction.read(newestJob);
@@ -109,7 +98,6 @@ export function createJob(
     operation,
     kind,
     targetId,
-    installs,
     from,
     to,
     startedBy,
@@ -133,7 +121,7 @@ export function createJob(
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
     timeline: startTimeline(plan),
-    hops: plan.hops ? startHops(plan.hops, targetId) : null,
+    hops: startHops(plan.hops, targetId),
     cancelledBy: null,
     reason: null,
     failedAt: null,
@@ -142,7 +130,7 @@ export function createJob(
     messageCount: 0,
   };
   if (last) archiveJob(transaction, last);
-  transaction.jobs.savePlan({ ...plan, jobId: id, after, ...(request && { request }) });
+  transaction.jobs.savePlan({ ...plan, jobId: id, ...(request && { request }) });
   return job;
 }
 
@@ -152,10 +140,15 @@ function archiveJob(transaction: Transaction, job: Job): void {
   transaction.jobs.deletePlan(job.id);
 }
 
-export function completeJob(transaction: Transaction, job: Job, { after }: StoredPlan, at: number): Job {
-  transaction.write(deployment, after);
+export function completeJob(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
   const closing: Code = job.operation === 'upgrade' ? 2012 : 2905;
-  return endJob(transaction, job, 'success', [[2166], [2011], [closing]], at);
+  return endJob(
+    transaction,
+    finishHop(transaction, job, plan, at),
+    'success',
+    [[2166], [2011], [closing]],
+    at,
+  );
 }
 
 export function failJob(

@@ -141,6 +141,6 @@ function mayHaveJob({ action, isSkipped }: Step): boolean {
 function templateRun(job: Job, plan: Plan, step: Step): TemplateRun {
   const { id, template, seqNum } = step;
   const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
-  const { from, to } = plan.hops?.[step.hop ?? 0] ?? job;
+  const { from, to } = plan.hops[step.hop ?? 0] ?? job;
   return { step: id, template, jobName, from, to };
 }

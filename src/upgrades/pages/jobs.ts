@@ -208,7 +208,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
 }
 
 function hasNextHop({ hops }: Job): boolean {
-  return hops !== null && hops.done + 1 < hops.all.length;
+  return hops.done + 1 < hops.all.length;
 }
 
 /** Which messages the page shows. Those about a component name it or one of its workloads. */

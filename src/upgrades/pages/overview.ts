@@ -6,7 +6,7 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { isJobRunning, isOpen, newestJob, timeOfInstalling } from '../jobs/job-table.ts';
+import { isJobRunning, isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import {
@@ -61,7 +61,7 @@ async function installedView(
   const present = store.read(deployment);
   const newest = newestInstalled(present);
   const job = await jobService.findInstalling(newest.id);
-  const installedAt = job && timeOfInstalling(job, newest.id);
+  const installedAt = job?.hops.installedAt[newest.id];
   const facts: [string, Html][] = [['Current version', nameAndBuild(newest)]];
   if (newest.type === 'patch') facts.push(['A patch of', nameAndBuild(present.release)]);
   if (job && installedAt) {

@@ -57,7 +57,7 @@ type Part = {
 };
 
 function hopLabel(hop: number, count: number, plan: Plan | undefined): string {
-  const to = plan?.hops?.[hop]?.to;
+  const to = plan?.hops[hop]?.to;
   const label = `Step ${hop + 1} of ${count}`;
   return to === undefined ? label : `${label}: ${to}`;
 }

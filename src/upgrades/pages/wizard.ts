@@ -201,9 +201,10 @@ function planView(
   entered: readonly EnteredSetting[],
   { store, uploads, mayStart, page }: PlanOptions,
 ): Html {
-  const { plan, from, to, installs } = prepared;
+  const { plan, from, to } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
-  const others = installs
+  const others = plan.hops
+    .flatMap(({ installs }) => installs)
     .slice(0, -1)
     .flatMap((id) => findVersion(currentManifest(store), store.read(deployment), id) ?? []);
   const hasRelease = [version, ...others].some(({ type }) => type === 'release');
@@ -222,7 +223,7 @@ function planView(
       },
       { label: 'Components', value: String(components.length) },
     ])}
-    ${plan.hops && hopsView(plan.hops)}
+    ${plan.hops.length > 1 && hopsView(plan.hops)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
     ${startForm(version, prepared, entered, { store, mayStart, hasRelease, page })}
     <details>
@@ -236,7 +237,7 @@ function planView(
 }
 
 function explainCancelling(hasRelease: boolean, { hops }: Plan): string {
-  if (hops)
+  if (hops.length > 1)
     return 'It can be cancelled before the first step and between two steps. Releases cannot be rolled back.';
   return hasRelease
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'

@@ -9,9 +9,8 @@ import type { PreparedJob } from './preflight.ts';
  * Lists the values in a fixed order, because a database may return the fields of an object in another order than it
  * got them.
  */
-export function digestPlan({ from, to, after, plan }: PreparedJob): string {
-  const afterEachHop = plan.hops?.map((hop) => hop.after) ?? [after];
-  const versions = afterEachHop.map((state) => installedVersions(state).map(versionValues));
+export function digestPlan({ from, to, plan }: PreparedJob): string {
+  const versions = plan.hops.map(({ after }) => installedVersions(after).map(versionValues));
   const content = JSON.stringify([from, to, versions, plan.steps.map(stepValues)]);
   return createHash('sha256').update(content).digest('hex');
 }

@@ -24,7 +24,7 @@ export type Step = {
   readonly subject: string;
   /** Set only in a step that completes a workload. */
   readonly counts: WorkloadCounts | null;
-  /** The index of the hop, if the upgrade has several. */
+  /** The index of the hop. The first steps of a job and its final check belong to none, nor do those of a rollback. */
   readonly hop?: number;
 };
 
@@ -35,9 +35,11 @@ export type Plan = {
   readonly workloads: number;
   /** The databases that the step `database-engine` upgrades. Only a simulation knows them. */
   readonly databases?: readonly string[];
-  /** Only if the upgrade has several. */
-  readonly hops?: readonly PlannedHop[];
+  /** A rollback is one hop. */
+  readonly hops: readonly PlannedHop[];
 };
+
+export type PlannedSteps = Omit<Plan, 'hops'>;
 
 export type PlannedHop = {
   readonly from: string;
@@ -86,7 +88,7 @@ function workloadStep(
 }
 
 /** A step without a template is skipped; a hook without one is left out. */
-function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): Plan {
+function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): PlannedSteps {
   const { isSimulated, templates } = performers;
   const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
   const isDatabaseSkipped = !databaseSteps.some(hasTemplate);
@@ -188,14 +190,18 @@ type Workloads = readonly (readonly Workload[])[];
 type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
 
 /** The workloads of each hop, in the order of the hops. */
-export function planSteps(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {
+export function planSteps(
+  hops: readonly HopMoves[],
+  parallelism: number,
+  performers: Performers,
+): PlannedSteps {
   const total = hops.reduce((sum, { workloads }) => sum + workloads.flat().length, 0);
   let done = 0;
   const drafts = hops.flatMap(({ isRelease, workloads }, hop) => {
     const planHop = isRelease ? draftRelease : draftPatches;
     const planned = planHop(workloads, parallelism, { done, total, hops: hops.length });
     done += workloads.flat().length;
-    return hops.length === 1 ? planned : planned.map((draft) => ({ ...draft, hop }));
+    return planned.map((draft) => ({ ...draft, hop }));
   });
   const all = [
     step('launch', 'Launch the upgrader', 2168),
@@ -260,7 +266,7 @@ function draftPatches(patches: Workloads, parallelism: number, before: CountsBef
   ];
 }
 
-export function planRollback(workloads: readonly Workload[], performers: Performers): Plan {
+export function planRollback(workloads: readonly Workload[], performers: Performers): PlannedSteps {
   const drafts = [
     step('launch', 'Launch the upgrader', 2168),
     step('read-only', 'Enter read-only mode', 2165),
@@ -305,7 +311,7 @@ export function movedWorkloads({ steps }: Plan): Workload[] {
   return [...moved.values()];
 }
 
-export function skippedSteps({ steps }: Plan): string[] {
+export function skippedSteps({ steps }: PlannedSteps): string[] {
   return [...new Set(steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id))];
 }
 

@@ -18,7 +18,7 @@ import {
 import { type Hop, maxHops, pathTo, planHops } from '../versions/hops.ts';
 import { maxLengths } from '../versions/manifest-links.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { type Plan, planRollback, planSteps, skippedSteps } from './plan.ts';
+import { type PlannedSteps, planRollback, planSteps, skippedSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
 
@@ -42,7 +42,8 @@ export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
   return present === basis.present && imported === basis.imported;
 }
 
-const emptyPlan: Plan = { steps: [], workloads: 0 };
+const noSteps: PlannedSteps = { steps: [], workloads: 0 };
+const noPlan = { plan: { ...noSteps, hops: [] }, notices: [] } as const;
 
 export function prepareUpgrade(
   reader: Reader,
@@ -58,12 +59,10 @@ export function prepareUpgrade(
     operation: 'upgrade',
     kind: 'release',
     targetId: id,
-    installs: [],
     from,
     uploads: [],
     basis: readBasis(reader),
   } as const;
-  const noPlan = { plan: emptyPlan, after: present, notices: [] } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
     return {
@@ -92,16 +91,20 @@ export function prepareUpgrade(
     present,
   );
   const tooMany = findTooManyWorkloads(movePlan);
-  const plan = tooMany.length > 0 ? emptyPlan : planAllHops(hops, movePlan, inventory);
-  const last = hops.at(-1);
+  const steps = tooMany.length > 0 ? noSteps : planAllHops(hops, movePlan, inventory);
+  const planned = hops.map((hop) => ({
+    from: hop.from,
+    to: hop.to,
+    installs: hop.versions.map((version) => version.id),
+    isRelease: hop.target.type === 'release',
+    after: hop.after,
+  }));
   return {
     ...known,
-    installs: hops.flatMap(({ versions }) => versions.map((version) => version.id)),
-    to: last?.to ?? formatVersion(target),
-    plan,
-    after: last?.after ?? present,
+    to: hops.at(-1)?.to ?? formatVersion(target),
+    plan: { ...steps, hops: planned },
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
-    notices: listNotices(movePlan, plan),
+    notices: listNotices(movePlan, steps),
   };
 }
 
@@ -115,27 +118,18 @@ function reasonsNotToReach(
   return reasons.length > 0 ? reasons : [message];
 }
 
-function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): Plan {
+function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): PlannedSteps {
   let index = 0;
   const moves = hops.map(({ target, versions }) => {
     const ofHop = workloads.slice(index, index + versions.length);
     index += versions.length;
     return { isRelease: target.type === 'release', workloads: ofHop };
   });
-  const plan = planSteps(moves, inventory.parallelism, inventory.performers);
-  if (hops.length === 1) return plan;
-  const planned = hops.map(({ target, versions, from, to, after }) => ({
-    from,
-    to,
-    installs: versions.map(({ id }) => id),
-    isRelease: target.type === 'release',
-    after,
-  }));
-  return { ...plan, hops: planned };
+  return planSteps(moves, inventory.parallelism, inventory.performers);
 }
 
-function listNotices({ notices }: MovePlan, plan: Plan): string[] {
-  const skipped = skippedSteps(plan);
+function listNotices({ notices }: MovePlan, steps: PlannedSteps): string[] {
+  const skipped = skippedSteps(steps);
   const notice = `These steps have no step template and are skipped: ${formatList(skipped)}.`;
   return [...notices.slice(0, maxProblems), ...(skipped.length > 0 ? [notice] : [])];
 }
@@ -157,7 +151,6 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     operation: 'rollback',
     kind: 'rollback',
     targetId: id,
-    installs: [],
     from,
     uploads: [],
     basis: readBasis(reader),
@@ -167,25 +160,18 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     const targets = rollbackTargets(present).map((version) => version.id);
     const allowed = targets.length > 0 ? `possible are ${formatList(targets)}` : 'no patch is installed';
     const message = `${truncate(id, maxLengths.id)} is not a rollback target; ${allowed}.`;
-    return {
-      ...base,
-      to: null,
-      plan: emptyPlan,
-      after: present,
-      problems: [{ field: 'versionManifest', message }],
-      notices: [],
-    };
+    return { ...base, ...noPlan, to: null, problems: [{ field: 'versionManifest', message }] };
   }
   const after = afterRollback(present, target);
   const movePlan = inventory.planReverts(movesBetween(present, after));
   const tooMany = findTooManyWorkloads(movePlan);
-  const plan = tooMany.length > 0 ? emptyPlan : planRollback(movePlan.workloads.flat(), inventory.performers);
+  const steps = tooMany.length > 0 ? noSteps : planRollback(movePlan.workloads.flat(), inventory.performers);
+  const to = formatVersion(target);
   return {
     ...base,
-    to: formatVersion(target),
-    plan,
-    after,
+    to,
+    plan: { ...steps, hops: [{ from, to, installs: [], isRelease: false, after }] },
     problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
-    notices: listNotices(movePlan, plan),
+    notices: listNotices(movePlan, steps),
   };
 }

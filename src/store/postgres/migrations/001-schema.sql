@@ -81,8 +81,11 @@ insert into upload_totals default values;
 create table jobs (
   id text collate "C" primary key,
   number bigint not null unique,
+  -- The ids of the versions that it has installed.
+  installed text[] collate "C" not null,
   job json not null
 );
+create index jobs_installed on jobs using gin (installed);
 
 -- The plan of a job that is in progress or can be resumed.
 create table plans (

@@ -36,6 +36,8 @@ type System = {
   /** The number of deliveries of each remembered event. */
   events: Map<string, number>;
   ids: number;
+  /** The webhooks that the updates of the command delete: no rule completes a delivery of a webhook that is gone. */
+  deleted: Set<string>;
   /** Goes up, so that the order of ends is the order of calls. */
   clock: number;
 };
@@ -81,7 +83,7 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
     }
     case 'complete': {
       const held = take(system, change.which);
-      if (!held || change.outcome.to === 'deleted') {
+      if (!held || change.outcome.to === 'deleted' || system.deleted.has(held.webhookId)) {
         if (held) system.held.push(held);
         return { onStore: () => undefined, onModel: () => true };
       }
@@ -114,6 +116,7 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
       };
     }
     case 'delete':
+      system.deleted.add(change.webhookId);
       return {
         onStore: (transaction) => {
           clearFailures(transaction, change.webhookId);
@@ -145,6 +148,7 @@ function prepare(system: System, { changes, throws }: Update) {
 }
 
 async function update(system: System, { updates }: Of<'updates'>): Promise<void> {
+  system.deleted.clear();
   const prepared = updates.map((one) => prepare(system, one));
   const results = await Promise.allSettled(prepared.map(({ rule }) => system.store.update(rule)));
   const outcomes = results.map((result) =>
@@ -341,6 +345,7 @@ it.each(stores)(
             model: createModel(keep),
             held: [],
             passedOver: new Map(),
+            deleted: new Set(),
             events: new Map(),
             ids: 0,
             clock: 10_000,

@@ -85,7 +85,7 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.jobs.appendMessages('job-2', 0, [{ code: 1, message: 'one', when: 1 }]);
     });
     await enqueue(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 1));
-    await claim(store, 1);
+    await claim(store, 1, 2);
     await store.uploads.add(
       { upload: upload('u'), bytes: Buffer.from('x') },
       { bytes: 9, count: 9 },

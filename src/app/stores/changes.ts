@@ -5,6 +5,7 @@
 import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../webhooks/queue/delivery.ts';
 
 export type Changes = StateChanges & {
@@ -12,10 +13,6 @@ export type Changes = StateChanges & {
   writes: RecordedWrite[];
   /** The claimed deliveries that `writes` completes, by id. */
   completed: Map<string, Delivery>;
-  /** A delivery that `writes` completes after it has completed or deleted it: the update must fail. */
-  lostClaim: string | undefined;
-  /** The webhooks whose deliveries `writes` deletes. */
-  emptied: Set<string>;
   /** The uploads that `writes` deletes. */
   deletedUploads: Set<string>;
 };
@@ -28,8 +25,6 @@ export function createChanges(): Changes {
     cells: new Map(),
     writes: [],
     completed: new Map(),
-    lostClaim: undefined,
-    emptied: new Set(),
     deletedUploads: new Set(),
   };
 }
@@ -40,8 +35,6 @@ export function clear(changes: Changes): void {
   if (changes.cells.size > 0) changes.cells = new Map();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.completed.size > 0) changes.completed = new Map();
-  changes.lostClaim = undefined;
-  if (changes.emptied.size > 0) changes.emptied = new Set();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
 }
 
@@ -76,14 +69,11 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       },
       markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
       discardPending: (webhookId, at) => record((writes) => writes.deliveries.discardPending(webhookId, at)),
-      deleteAll: (webhookId) => {
-        changes.emptied.add(webhookId);
-        record((writes) => writes.deliveries.deleteAll(webhookId));
-      },
+      deleteAll: (webhookId) => record((writes) => writes.deliveries.deleteAll(webhookId)),
       complete: (claimed, delivery) => {
-        const { id, webhookId } = claimed;
-        if (changes.completed.has(id) || changes.emptied.has(webhookId)) changes.lostClaim = id;
-        changes.completed.set(id, claimed);
+        // Another update of the same batch may have completed it.
+        if (changes.completed.has(claimed.id)) throw new LostClaim(claimed.id);
+        changes.completed.set(claimed.id, claimed);
         freeze(delivery);
         record((writes) => writes.deliveries.complete(claimed, delivery));
       },

@@ -11,7 +11,6 @@ import type { Store } from '../../store/store.ts';
 import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
 import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
-import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
 import { clear, createChanges, createTransaction } from './changes.ts';
 import type { MemoryDump } from './memory-dump.ts';
@@ -68,7 +67,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   const transaction = createTransaction(reader, changes, facts);
 
   function commit(): void {
-    if (changes.lostClaim !== undefined) throw new LostClaim(changes.lostClaim);
     for (const claimed of changes.completed.values()) deliveries.requireClaim(claimed);
     copy.apply(changes);
     for (const write of changes.writes) void write(writes);

@@ -20,7 +20,6 @@ import { isAborted } from '../../store/postgres/errors.ts';
 import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
-import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import { type Changes, createChanges, createTransaction, isEmpty } from './changes.ts';
 import { loadNeeds } from './postgres-needs.ts';
 
@@ -153,7 +152,6 @@ export class Writer {
     const changes = createChanges();
     const transaction = createTransaction(this.#options.reader, changes, facts);
     const values = updates.map(({ rule }) => rule(transaction));
-    if (changes.lostClaim !== undefined) throw new LostClaim(changes.lostClaim);
     return { values, changes, rows: this.#encode(changes) };
   }
 

@@ -200,25 +200,9 @@ type Changes = Partial<Pick<Delivery, 'state' | 'endedAt' | 'attempts' | 'redeli
 
 // Without spread syntax, for the same reason as `create`.
 function replace(delivery: Delivery, changes: Changes): Delivery {
-  const { id, webhookId, event, isPing, createdAt, redeliveryOf } = delivery;
-  const {
-    state = delivery.state,
-    endedAt = delivery.endedAt,
-    attempts = delivery.attempts,
-    redeliveredAs = delivery.redeliveredAs,
-  } = changes;
-  return {
-    id,
-    webhookId,
-    event,
-    isPing,
-    state,
-    createdAt,
-    endedAt,
-    attempts,
-    redeliveryOf,
-    redeliveredAs,
-  };
+  const { createdAt, redeliveryOf, state, endedAt, attempts, redeliveredAs } = delivery;
+  const copy = create(delivery, 'pending', createdAt, redeliveryOf);
+  return Object.assign(copy, { state, endedAt, attempts, redeliveredAs }, changes);
 }
 
 /** What a finished delivery takes besides its texts. */

@@ -6,7 +6,7 @@ import type { Reader } from '../../../store/state.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
 import type { ClaimsOptions } from './claims.ts';
-import type { PublishingOptions } from './publishing.ts';
+import { type PublishingOptions, areOutcomesOutdated, noteStored, onNewestState } from './publishing.ts';
 import {
   type Held,
   completeDeliveries,
@@ -14,7 +14,6 @@ import {
   completeValues,
   parametersAfter,
 } from './rows.ts';
-import { anyVersion, areOutcomesOutdated } from './staleness.ts';
 
 export type CompletingOptions = PublishingOptions & ClaimsOptions;
 
@@ -56,27 +55,14 @@ export class Completing {
   }
 
   async #completeAll(items: readonly Complete[]): Promise<readonly (Completed | Error | undefined)[]> {
-    const { database, replica, refresh } = this.#options;
-    const results: Results = new Map();
-    const outdated = await this.#completeAt(items, replica.seen, results);
-    if (outdated.length > 0) {
-      await refresh();
-      const again = await this.#completeAt(outdated, anyVersion, results);
-      for (const item of again) results.set(item, database.changedMeanwhile());
-    }
+    const results = await onNewestState(this.#options, (seen) => this.#completeAt(items, seen));
     await this.#options.trimmer.trim();
     return items.map((item) => results.get(item));
   }
 
-  /**
-   * Returns the items that must be repeated because a webhook or the settings have changed since the version
-   * `seen`.
-   */
-  async #completeAt(
-    items: readonly Complete[],
-    seen: number,
-    results: Results,
-  ): Promise<readonly Complete[]> {
+  /** Returns undefined, and stores nothing, if a webhook or the settings have changed since the version `seen`. */
+  async #completeAt(items: readonly Complete[], seen: number): Promise<Results | undefined> {
+    const results: Results = new Map();
     const held: Ended[] = [];
     for (const item of items) {
       const { claimed } = item;
@@ -89,7 +75,7 @@ export class Completing {
         results.set(item, { delivery: completion.delivery, needsUpdate: true });
       else held.push({ item, claimed, delivery: completion.delivery, ...row });
     }
-    if (held.length === 0) return [];
+    if (held.length === 0) return results;
     const { database, replica, claims } = this.#options;
     const [row] = await database.write<{ is_outdated: boolean; numbers: number[] }>(completeStatement, [
       ...completeValues(held),
@@ -97,21 +83,12 @@ export class Completing {
       replica.server,
       database.knownSchema,
     ]);
-    if (row?.is_outdated) return held.map(({ item }) => item);
-    const done = new Set(row?.numbers);
-    for (const { item, claimed, delivery, number } of held) {
-      claims.forget(claimed);
-      if (!done.has(number)) continue;
-      results.set(item, { delivery, needsUpdate: false });
-      this.#noteCompleted(claimed, delivery);
-    }
-    return [];
-  }
-
-  #noteCompleted(claimed: Delivery, delivery: Delivery | 'deleted'): void {
-    const { claims, pending, trimmer } = this.#options;
-    if (delivery !== 'deleted' && delivery.state === 'pending') return claims.noteFree([delivery]);
-    pending.subtract(claimed);
-    if (delivery !== 'deleted') trimmer.noteFinished(delivery);
+    if (row?.is_outdated) return undefined;
+    const numbers = new Set(row?.numbers);
+    const done = held.filter(({ number }) => numbers.has(number));
+    for (const { item, delivery } of done) results.set(item, { delivery, needsUpdate: false });
+    noteStored(this.#options, [], done);
+    for (const { claimed } of held) claims.forget(claimed);
+    return results;
   }
 }

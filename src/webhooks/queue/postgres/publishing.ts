@@ -5,9 +5,11 @@
 // webhook since; then the process reads the changes and repeats the batch.
 import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
 import type { Database } from '../../../store/postgres/database.ts';
-import type { Replica } from '../../../store/postgres/replica.ts';
+import { type Replica, cellKind, isOtherServer } from '../../../store/postgres/replica.ts';
 import type { Reader } from '../../../store/state.ts';
 import { bytesOfPayload } from '../../event.ts';
+import { webhookSettings } from '../../settings.ts';
+import { webhooks } from '../../webhook.ts';
 import type { Remembered } from '../delivery-queue.ts';
 import { type Delivery, countPending } from '../delivery.ts';
 import { rememberedForMs } from '../idempotency.ts';
@@ -15,7 +17,6 @@ import type { Claims } from './claims.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
 import { insertDeliveries, insertParameters, insertValues, parametersAfter } from './rows.ts';
-import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
 export type PublishingOptions = {
   readonly database: Database;
@@ -27,6 +28,64 @@ export type PublishingOptions = {
   readonly trimmer: Trimmer;
   readonly claims: Claims;
 };
+
+/** For a rule that ran on a state that is newer than its call: what changes after the call does not matter. */
+const anyVersion = Number.MAX_SAFE_INTEGER;
+
+/** Parameters: the version and the server of the state on which the rule ran, and the newest known migration. */
+type Seen = { readonly seen: string; readonly server: string; readonly known: string };
+
+/**
+ * A webhook has changed since, the server is another one, or the schema has a contracting migration that this
+ * program does not know.
+ */
+export function arePublicationsOutdated({ seen, server, known }: Seen): string {
+  return `(exists (select from state where kind = '${webhooks.name}' and version > ${seen})
+    or ${isOtherServer(server)} or (select oldest_writer from clock) > ${known})`;
+}
+
+/** The same, or the settings have changed. */
+export function areOutcomesOutdated(parameters: Seen): string {
+  return `(${arePublicationsOutdated(parameters)} or exists (
+    select from state where kind = '${cellKind}' and key = '${webhookSettings.name}' and version > ${parameters.seen}))`;
+}
+
+/**
+ * Runs a statement on the copy of the state. If it returns undefined, because another process has changed what its
+ * rules have read, it runs again on a newer copy.
+ */
+export async function onNewestState<T>(
+  { database, replica, refresh }: Pick<PublishingOptions, 'database' | 'replica' | 'refresh'>,
+  run: (seen: number) => Promise<T | undefined>,
+): Promise<T> {
+  const first = await run(replica.seen);
+  if (first !== undefined) return first;
+  await refresh();
+  const second = await run(anyVersion);
+  if (second === undefined) throw database.changedMeanwhile();
+  return second;
+}
+
+/** What became of a claimed delivery. */
+type CompletedDelivery = { readonly claimed: Delivery; readonly delivery: Delivery | 'deleted' };
+
+/** Notes the deliveries that a commit has added and completed. */
+export function noteStored(
+  { claims, pending, trimmer }: Pick<PublishingOptions, 'claims' | 'pending' | 'trimmer'>,
+  added: readonly Delivery[],
+  completed: readonly CompletedDelivery[] = [],
+): void {
+  for (const { claimed } of completed) {
+    claims.forget(claimed);
+    pending.subtract(claimed);
+  }
+  const kept = completed.flatMap(({ delivery }) => (delivery === 'deleted' ? [] : delivery));
+  for (const deliveries of [added, kept]) {
+    pending.addAll(deliveries);
+    claims.noteFree(deliveries);
+    for (const delivery of deliveries) trimmer.noteFinished(delivery);
+  }
+}
 
 type Publish = {
   readonly rule: (reader: Reader) => readonly Delivery[];
@@ -64,7 +123,8 @@ export class Publishing {
   constructor(options: PublishingOptions) {
     this.#options = options;
     this.#batcher = new Batcher({
-      run: (items) => options.pending.during(() => this.#publishFirst(items)),
+      run: (items) =>
+        options.pending.during(() => onNewestState(options, (seen) => this.#publishAt(items, seen))),
       maxItems: maxAtOnce,
       // Two events with the same id in one statement would conflict with each other.
       keyOf: ({ remember }) => remember?.eventId,
@@ -75,23 +135,15 @@ export class Publishing {
     return this.#batcher.submit({ rule, remember });
   }
 
-  /** Publishes the first items, as many as one statement may hold. */
-  async #publishFirst(items: readonly Publish[]): Promise<readonly (number | Error)[]> {
-    const { database, replica, refresh } = this.#options;
-    const results = await this.#publishAt(items, replica.seen);
-    if (results) return results;
-    await refresh();
-    const repeated = await this.#publishAt(items, anyVersion);
-    if (!repeated) throw database.changedMeanwhile();
-    return repeated;
-  }
-
-  /** Returns undefined, and stores nothing, if a webhook has changed since the version `seen`. */
+  /**
+   * Publishes the first items, as many as one statement may hold. Returns undefined, and stores nothing, if a webhook
+   * has changed since the version `seen`.
+   */
   async #publishAt(
     items: readonly Publish[],
     seen: number,
   ): Promise<readonly (number | Error)[] | undefined> {
-    const { database, replica, claims, pending, trimmer } = this.#options;
+    const { database, replica, trimmer } = this.#options;
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
@@ -118,12 +170,7 @@ export class Publishing {
     const fresh = new Set(row?.fresh);
     const isRepeated = ({ remember }: Pick<Publish, 'remember'>) =>
       remember !== undefined && !fresh.has(remember.eventId);
-    for (const plan of stored) {
-      if (isRepeated(plan)) continue;
-      pending.addAll(plan.deliveries);
-      claims.noteFree(plan.deliveries);
-      for (const delivery of plan.deliveries) trimmer.noteFinished(delivery);
-    }
+    for (const plan of stored) if (!isRepeated(plan)) noteStored(this.#options, plan.deliveries);
     await trimmer.trim();
     const earlier = await this.#earlierCounts(stored.filter(isRepeated));
     return planned.map(({ deliveries, remember }) => {

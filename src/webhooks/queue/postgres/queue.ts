@@ -22,7 +22,7 @@ import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
 import { PendingCount } from './pending-count.ts';
-import { Publishing } from './publishing.ts';
+import { Publishing, noteStored } from './publishing.ts';
 import { Redelivering } from './redelivering.ts';
 import { Trimmer } from './retention.ts';
 import { type PendingCounts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
@@ -258,16 +258,9 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
   async noteCommit({ added, completed, redelivered, emptied }: TransactionDeliveries): Promise<void> {
-    this.#pending.addAll(added);
-    this.#claims.noteFree(added);
-    for (const delivery of added) this.#trimmer.noteFinished(delivery);
+    const noted = { claims: this.#claims, pending: this.#pending, trimmer: this.#trimmer };
+    noteStored(noted, added, completed);
     for (const webhookId of redelivered) this.#trimmer.noteRedelivered(webhookId, 1);
-    for (const { claimed, delivery } of completed) {
-      this.#claims.forget(claimed);
-      this.#trimmer.noteFinished(delivery);
-      if (delivery.state === 'pending') this.#claims.noteFree([delivery]);
-      else this.#pending.subtract(delivery);
-    }
     if (added.length > 0 || completed.length > 0) this.notify();
     for (const { webhookId, discardedAt } of emptied)
       if (discardedAt === undefined) this.#claims.forgetWebhook(webhookId);

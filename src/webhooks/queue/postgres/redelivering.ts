@@ -4,12 +4,9 @@
 import { webhooks } from '../../webhook.ts';
 import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
 import { redeliveries, type Redelivery } from '../redelivery.ts';
-import type { PublishingOptions } from './publishing.ts';
+import { type PublishingOptions, arePublicationsOutdated, onNewestState } from './publishing.ts';
 import { insertChosen, parametersAfter } from './rows.ts';
 import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
-import { anyVersion, arePublicationsOutdated } from './staleness.ts';
-
-const nothingLeft: Redelivered = { created: 0, isDone: true };
 
 export class Redelivering {
   readonly #options: PublishingOptions;
@@ -19,21 +16,14 @@ export class Redelivering {
   }
 
   async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
-    const { database, replica, refresh, pending, trimmer } = this.#options;
-    if (!this.#isWanted(redelivery)) return nothingLeft;
-    const result = await pending.during(async () => {
-      const created = await this.#createAt(redelivery, batch, replica.seen);
-      if (created !== undefined) return created;
-      await refresh();
-      if (!this.#isWanted(redelivery)) return 'ended';
-      const repeated = await this.#createAt(redelivery, batch, anyVersion);
-      if (repeated === undefined) throw database.changedMeanwhile();
-      return repeated;
-    });
-    if (result === 'ended') return nothingLeft;
-    trimmer.noteRedelivered(redelivery.webhookId, result);
+    const { pending, trimmer } = this.#options;
+    const created = await pending.during(() =>
+      onNewestState(this.#options, (seen) => this.#createAt(redelivery, batch, seen)),
+    );
+    if (created === 'ended') return { created: 0, isDone: true };
+    trimmer.noteRedelivered(redelivery.webhookId, created);
     await trimmer.trim();
-    return { created: result, isDone: result < batch.most && (await this.#isDone(redelivery)) };
+    return { created, isDone: created < batch.most && (await this.#isDone(redelivery)) };
   }
 
   /** Whether the redelivery has not ended, and its webhook is active. */
@@ -43,15 +33,16 @@ export class Redelivering {
   }
 
   /**
-   * Returns how many redeliveries it has created; undefined, and creates none, if a webhook has changed since the
-   * version `seen`.
+   * Returns how many redeliveries it has created, or that the redelivery has ended; undefined, and creates none, if a
+   * webhook has changed since the version `seen`.
    */
   async #createAt(
     redelivery: Redelivery,
     { most, at, newId }: RedeliveryBatch,
     seen: number,
-  ): Promise<number | undefined> {
+  ): Promise<number | 'ended' | undefined> {
     const { database, replica, claims, pending } = this.#options;
+    if (!this.#isWanted(redelivery)) return 'ended';
     const search = searchOf(redelivery);
     const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
       createStatement(search),

@@ -176,6 +176,35 @@ describe('a webhook with many deliveries', () => {
     expect(await database.ask('select from deliveries')).toEqual([]);
   });
 
+  it('leaves the rest to others if the process is stopped while it empties it, and logs no error', async () => {
+    const database = await createTestDatabase();
+    const errors: unknown[] = [];
+    const logger = {
+      info: () => undefined,
+      warn: () => undefined,
+      error: (entry: unknown) => errors.push(entry),
+    };
+    const store = await database.open({ logger });
+    await publishMany(store);
+    await database.ask(`create function wait() returns trigger language plpgsql as $$
+      begin perform pg_sleep(0.6); return null; end $$`);
+    await database.ask(
+      'create trigger wait before delete on queue for each statement execute function wait()',
+    );
+    // The update waits for a second only.
+    await discard(store, 'a', 5);
+    await store.close();
+    const left = await database.ask('select from queue');
+    expect(left.length).toBeGreaterThan(0);
+    expect(left.length).toBeLessThan(many);
+    // The next batch of the process would have begun by now.
+    await realRuntime.sleep(1_500);
+    expect(errors).toEqual([]);
+    expect(await database.ask('select from queue')).toHaveLength(left.length);
+    const other = await database.open();
+    expect((await claimAll(other, 9)).ids).toHaveLength(left.length);
+  });
+
   it('keeps the newest discarded deliveries', async () => {
     const database = await createTestDatabase();
     const store = await database.open({

@@ -71,6 +71,7 @@ export class Database {
   #pool: pg.Pool;
   #failure: { readonly error: Error; readonly at: number } | undefined;
   #oldestWriter = 0;
+  #isClosed = false;
   /** How many connections each pool has. */
   readonly #established = new WeakMap<pg.Pool, number>();
 
@@ -140,9 +141,12 @@ export class Database {
     return this.ask<R>(text, values, options);
   }
 
-  /** Runs the work on one connection. The connection is closed if the work fails. */
+  /**
+   * Runs the work on one connection. The connection is closed if the work fails. After `close`, the database counts as
+   * unavailable for work that nobody waits for.
+   */
   use<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    return this.#failure ? Promise.reject(unreachable()) : this.#use(work);
+    return this.#failure || this.#isClosed ? Promise.reject(unreachable()) : this.#use(work);
   }
 
   /** Tries the work also while the database is unavailable, and makes it available if it succeeds. */
@@ -222,6 +226,7 @@ export class Database {
   }
 
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#pool.end();
   }
 

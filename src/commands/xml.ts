@@ -27,6 +27,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   // Without this, the parser would leave numeric references as they are. It does not decode CDATA sections.
+  // oxlint-disable-next-line typescript/no-deprecated -- the replacement is a package of its own
   htmlEntities: true,
   trimValues: false,
 });

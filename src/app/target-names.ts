@@ -1,5 +1,5 @@
 // The names of webhooks, services, users, keys, jobs and uploads, for the audit trail.
-import type { TargetNames } from '../audit/target-names.ts';
+import type { TargetNames } from '../audit/audit-store.ts';
 import { keys } from '../auth/key.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { newestJob } from '../upgrades/jobs/job-table.ts';

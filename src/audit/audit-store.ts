@@ -28,6 +28,14 @@ export type AuditWrites = {
   record: (entry: AuditEntry) => Promise<void>;
 };
 
+/** The names of what the entries concern. The features know them. */
+export type TargetNames = {
+  /** Undefined if the path has no name, or is that of something deleted. */
+  nameOf: (target: string) => Promise<string | undefined>;
+  /** The targets whose names contain the text, ignoring case. */
+  find: (text: string) => readonly string[];
+};
+
 declare module '../store/transaction.ts' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface TransactionWrites {

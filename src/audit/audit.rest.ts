@@ -16,7 +16,7 @@ import {
 import type { ReadableStore } from '../store/store.ts';
 import { auditView } from './pages/audit.ts';
 import type { OperationTitles } from './pages/titles.ts';
-import type { TargetNames } from './target-names.ts';
+import type { TargetNames } from './audit-store.ts';
 
 const dayMs = 86_400_000;
 

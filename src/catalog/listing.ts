@@ -1,6 +1,15 @@
-// The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type.
+// The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type; and the
+// search in it.
 import type { Caller } from '../lib/caller.ts';
-import { type Folder, type Service, type ServiceAccess, mayList, rootFolder } from './catalog.ts';
+import { toNfc } from '../lib/text.ts';
+import {
+  type Folder,
+  type Service,
+  type ServiceAccess,
+  mayList,
+  pathOfService,
+  rootFolder,
+} from './catalog.ts';
 
 export type Listing = {
   readonly folders: readonly string[];
@@ -123,4 +132,25 @@ export function sortKey(text: string): string {
     const code = unit.charCodeAt(0);
     return String.fromCharCode(code < 0xe000 ? code + 0x2000 : code - 0x800);
   });
+}
+
+export type SearchResult = { readonly folders: readonly string[]; readonly services: readonly Service[] };
+
+/** Each word must occur in the folder, name, type or description. */
+export function searchListing(listing: Listing, query: string): SearchResult | undefined {
+  const words = fold(query)
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  if (words.length === 0) return undefined;
+  const containsAll = (text: string) => words.every((word) => text.includes(word));
+  return {
+    folders: listing.folders.filter((name) => containsAll(fold(name))),
+    services: listing.services.filter((service) =>
+      containsAll(fold(`${pathOfService(service)} ${service.description}`)),
+    ),
+  };
+}
+
+function fold(text: string): string {
+  return toNfc(text).toLowerCase();
 }

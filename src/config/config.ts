@@ -1,6 +1,6 @@
 // Reads the environment variables, checks them and makes the configuration of them.
 import type * as z from 'zod';
-import { findCombinationProblems } from './combinations.ts';
+import { isLoopbackHost } from '../lib/address.ts';
 import { variables } from './variables.ts';
 
 export type Config = ReturnType<typeof readConfig>;
@@ -67,4 +67,97 @@ function oidcOf(value: z.output<typeof variables>, issuer: string) {
       defaultRole: value.OIDC_DEFAULT_ROLE,
     },
   };
+}
+
+/** An empty ADMIN_PATH reserves these names at the root. */
+export const adminNames: readonly string[] = [
+  'assets',
+  'mode',
+  'openapi.json',
+  'security',
+  'services',
+  'system',
+  'uploads',
+];
+
+const fixedPaths = ['/health', '/ready', '/metrics', '/control'];
+
+const pathVariables = variables.pick({
+  ADMIN_PATH: true,
+  CATALOG_PATH: true,
+  TOKENS_PATH: true,
+  REST_PATH: true,
+});
+
+/** Problems of variables that are correct alone but not together. */
+function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const paths = pathVariables.safeParse(given);
+  const problems = paths.success ? findOverlaps(paths.data) : [];
+  // Kubernetes sets KUBERNETES_SERVICE_HOST in every container.
+  const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
+  if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
+    problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
+  return [...problems, ...findSignInProblems(given), ...findTestControlProblems(given)];
+}
+
+function findSignInProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: client, LOCAL_SIGN_IN: local } = given;
+  if ((issuer === undefined) !== (client === undefined))
+    return ['OIDC_ISSUER and OIDC_CLIENT_ID must be given together.'];
+  return issuer === undefined && local?.toLowerCase() === 'false'
+    ? ['LOCAL_SIGN_IN must not be false without OIDC_ISSUER.']
+    : [];
+}
+
+function findTestControlProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
+  if (!isControlled)
+    return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
+  return [
+    ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
+    ...(given.METRICS_PORT === undefined ? [] : ['METRICS_PORT must not be given with TEST_CONTROL=true.']),
+    ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
+      ? []
+      : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
+    ...(given.TEST_CONTROL_TOKEN !== undefined || isForThisMachine(given)
+      ? []
+      : [
+          'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST or the host of PUBLIC_URL is not a loopback ' +
+            'address, or if TRUSTED_PROXIES is given.',
+        ]),
+  ];
+}
+
+/** A proxy on this machine makes a server public that listens on a loopback address. */
+function isForThisMachine({
+  HOST = 'localhost',
+  PUBLIC_URL = '',
+  TRUSTED_PROXIES,
+}: Readonly<Record<string, string | undefined>>): boolean {
+  const publicHost = URL.canParse(PUBLIC_URL) ? new URL(PUBLIC_URL).hostname : 'localhost';
+  return isLoopbackHost(HOST) && isLoopbackHost(publicHost) && TRUSTED_PROXIES === undefined;
+}
+
+function findOverlaps(paths: z.output<typeof pathVariables>): string[] {
+  const claims = [
+    ...fixedPaths.map((fixed) => ({ owner: fixed, path: fixed })),
+    ...(paths.ADMIN_PATH === ''
+      ? adminNames.map((name) => ({ owner: `the /${name} of an empty ADMIN_PATH`, path: `/${name}` }))
+      : [{ owner: `ADMIN_PATH (${paths.ADMIN_PATH})`, path: paths.ADMIN_PATH }]),
+    { owner: `CATALOG_PATH (${paths.CATALOG_PATH})`, path: paths.CATALOG_PATH },
+    { owner: `TOKENS_PATH (${paths.TOKENS_PATH})`, path: paths.TOKENS_PATH },
+    { owner: `REST_PATH (${paths.REST_PATH})`, path: paths.REST_PATH },
+  ];
+  return claims.flatMap((later, index) =>
+    claims
+      .slice(0, index)
+      .filter((earlier) => overlap(earlier.path, later.path))
+      .map(
+        (earlier) => `${later.owner} and ${earlier.owner} must not be the same or lie beneath each other.`,
+      ),
+  );
+}
+
+function overlap(a: string, b: string): boolean {
+  return `${a}/`.startsWith(`${b}/`) || `${b}/`.startsWith(`${a}/`);
 }

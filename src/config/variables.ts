@@ -11,9 +11,9 @@ import {
   metrics,
   rest,
   testing,
+  webhooks,
 } from './server-variables.ts';
 import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
-import { webhookVariables } from './webhook-variables.ts';
 
 /** By title, in the order of .env.example, which is generated from these groups. */
 export const variableGroups = {
@@ -21,7 +21,7 @@ export const variableGroups = {
   'SOAP catalog': catalog,
   'Sign-in and proxies': access,
   'Sign-in by an identity provider': identityProvider,
-  Webhooks: webhookVariables,
+  Webhooks: webhooks,
   'Uploads and errors of the REST API': rest,
   Database: database,
   Upgrades: upgrades,
@@ -38,7 +38,7 @@ export const variables = z.object({
   ...catalog,
   ...access,
   ...identityProvider,
-  ...webhookVariables,
+  ...webhooks,
   ...rest,
   ...database,
   ...upgrades,

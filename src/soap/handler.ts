@@ -4,12 +4,12 @@ import { gunzipSync } from 'node:zlib';
 import type { Caller } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { type Arguments, bindArguments } from './arguments.ts';
 import {
   type SoapVersion,
   notUnderstood,
   readEnvelope,
   readPayload,
+  refuseText,
   responseFrame,
   shortName,
   versionOf,
@@ -19,6 +19,8 @@ import { decodeXml } from './xml/decode.ts';
 import { type XmlElement, readXml } from './xml/reader.ts';
 
 export const maxRequestBytes = 16 * 1024;
+
+type Arguments = Readonly<Record<string, string | undefined>>;
 
 type SoapCall = {
   readonly arguments: Arguments;
@@ -190,4 +192,41 @@ function namespaceMatcher(namespace: string): (candidate: string) => boolean {
 function stemOf(namespace: string): string | undefined {
   const end = namespace.lastIndexOf('/');
   return /^\/[0-9]+(\.[0-9]+)*$/.test(namespace.slice(end)) ? namespace.slice(0, end) : undefined;
+}
+
+/** Clients send arguments with and without a namespace, so only the local name counts. */
+function bindArguments(payload: XmlElement, names: readonly string[]): Arguments {
+  refuseText(payload);
+  const bound: Record<string, string | undefined> = {};
+  for (const child of payload.children) {
+    if (!names.includes(child.name)) {
+      const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
+      throw new ServiceError('invalid', `${payload.name} has no argument ${shortName(child)}; ${known}.`, {
+        element: shortName(child),
+      });
+    }
+    if (Object.hasOwn(bound, child.name)) {
+      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`, {
+        element: child.name,
+      });
+    }
+    const [inner] = child.children;
+    if (inner)
+      throw new ServiceError(
+        'invalid',
+        `The argument ${child.name} must be text; it holds a ${shortName(inner)}.`,
+        { element: shortName(inner) },
+      );
+    bound[child.name] = isNil(child) ? undefined : child.text;
+  }
+  return bound;
+}
+
+function isNil({ attributes }: XmlElement): boolean {
+  return attributes.some(
+    ({ namespace, name, value }) =>
+      namespace.endsWith('/XMLSchema-instance') &&
+      ['nil', 'null'].includes(name) &&
+      ['true', '1'].includes(value.trim()),
+  );
 }

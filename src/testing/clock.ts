@@ -8,7 +8,7 @@
 // the same moments, so a year of an idle server has about 50,000 of them.
 import type { Runtime, Stopwatch } from '../lib/runtime.ts';
 
-export type ClockState = { readonly now: number; readonly frozen: boolean };
+type ClockState = { readonly now: number; readonly frozen: boolean };
 
 /** What a snapshot keeps. `frozenAt` is null while the clock runs: it is then the time of day when it is restored. */
 export type ClockDump = { readonly advancedMs: number; readonly frozenAt: number | null };

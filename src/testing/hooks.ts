@@ -2,6 +2,7 @@
 // request.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
+import { constants, gunzipSync } from 'node:zlib';
 import { onAnswered } from '../http/answer-limits.ts';
 import { sendJson } from '../http/answers.ts';
 import { routeTemplate } from '../http/request-log.ts';
@@ -9,6 +10,8 @@ import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { toFault, toFaultResponse } from '../soap/faults.ts';
 import { formatOf } from '../soap/plugin.ts';
+import { decodeXml } from '../soap/xml/decode.ts';
+import { type XmlElement, readXml } from '../soap/xml/reader.ts';
 import type { ControlClock } from './clock.ts';
 import { type Journal, type OpenEntry, BodyRecorder, maxKeptBodyBytes, noMessage } from './journal.ts';
 import { ExchangeMask } from './mask.ts';
@@ -20,7 +23,6 @@ import {
   isSameTemplate,
   refusals,
 } from './rule.ts';
-import { decompress, faultReasonOf, soapOperationOf } from './soap-message.ts';
 
 type ControlHooks = {
   readonly clock: ControlClock;
@@ -38,6 +40,9 @@ type ControlHooks = {
 
 /** No rule answers these. */
 const probes = ['/health', '/ready', '/metrics'];
+
+/** Of a body after decompression. */
+const maxShownBytes = 1024 ** 2;
 
 const ruleMessage = 'A failure rule answered this request.';
 
@@ -200,4 +205,48 @@ function sendStatus(reply: FastifyReply, status: number): FastifyReply {
       ? { status: 'success' }
       : { status: 'error', error: { code: status, message: ruleMessage, details: [] } },
   );
+}
+
+/** The name of the first element in the Body, even if the server refuses the message. */
+function soapOperationOf(body: Buffer): string | undefined {
+  const root = readMessage(body);
+  const soapBody = root?.children.find(({ name }) => name === 'Body');
+  return soapBody?.children[0]?.name;
+}
+
+/** The text that a fault has for people. */
+function faultReasonOf(body: Buffer): string | undefined {
+  const root = readMessage(body);
+  return root && (findElement(root, 'faultstring') ?? findElement(root, 'Text'))?.text;
+}
+
+/** Shows a compressed body as text too, or its beginning: the journal keeps only the first bytes of a large one. */
+function decompress(body: Buffer): Buffer {
+  if (body[0] !== 0x1f || body[1] !== 0x8b) return body;
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: maxShownBytes };
+  for (let length = body.length; length > 0; length >>= 1) {
+    try {
+      return gunzipSync(body.subarray(0, length), options);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') return body;
+    }
+  }
+  return body;
+}
+
+function readMessage(body: Buffer): XmlElement | undefined {
+  try {
+    return readXml(decodeXml(decompress(body), undefined));
+  } catch {
+    return undefined;
+  }
+}
+
+function findElement(element: XmlElement, name: string): XmlElement | undefined {
+  if (element.name === name) return element;
+  for (const child of element.children) {
+    const found = findElement(child, name);
+    if (found) return found;
+  }
+  return undefined;
 }

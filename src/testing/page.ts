@@ -28,7 +28,7 @@ const shownRequests = 25;
 const maxCellLength = 120;
 const maxMessageLength = 6000;
 
-export type PageRequest = {
+type PageRequest = {
   readonly query: URLSearchParams;
   readonly notice?: Layout['notice'];
   /** A form that was refused. */

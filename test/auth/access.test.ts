@@ -1,6 +1,6 @@
 // Access to every resource and operation, for every role, during a job and in read-only mode.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { adminNames } from '../../src/config/combinations.ts';
+import { adminNames } from '../../src/config/config.ts';
 import { type Role, needsToken, roles } from '../../src/lib/caller.ts';
 import { type Resource, walk } from '../../src/rest/resource.ts';
 import { type Server, startServer } from '../kit/server.ts';

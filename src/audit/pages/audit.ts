@@ -19,7 +19,7 @@ import {
   auditOutcomes,
   maxCountedEntries,
 } from '../../store/audit-entry.ts';
-import type { TargetNames } from '../target-names.ts';
+import type { TargetNames } from '../audit-store.ts';
 import type { OperationTitles } from './titles.ts';
 
 type Words = { readonly titles: OperationTitles; readonly names: TargetNames };

@@ -18,8 +18,7 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
-import { type Listing, audienceOf } from '../listing.ts';
-import { type SearchResult, searchListing } from '../search.ts';
+import { type Listing, type SearchResult, audienceOf, searchListing } from '../listing.ts';
 import { type ServiceViewOptions, showService } from './service.ts';
 
 const size = { usual: 50, most: 200 };

@@ -1,6 +1,6 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
-import type { TargetNames } from '../../audit/target-names.ts';
+import type { TargetNames } from '../../audit/audit-store.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { linkButton, pageButton } from '../../console/action.ts';

@@ -2,8 +2,7 @@
 import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { pathOfService } from '../../catalog/catalog.ts';
-import { audienceOf } from '../../catalog/listing.ts';
-import { searchListing } from '../../catalog/search.ts';
+import { audienceOf, searchListing } from '../../catalog/listing.ts';
 import type { NavigationEntry } from '../../console/frame.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';

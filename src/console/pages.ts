@@ -2,7 +2,6 @@
 import { html, type Html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { truncate } from '../lib/text.ts';
-import { type AnswerSchema, answerFields } from '../rest/answer.ts';
 import { describeField } from '../rest/field-description.ts';
 import type { Fields } from '../rest/fields.ts';
 import { ownPath } from '../rest/request.ts';
@@ -32,7 +31,6 @@ type ResourceView = {
   readonly children: readonly ApiLink[];
   readonly operations: readonly ApiLink[];
   readonly form: ResourceForm | undefined;
-  readonly answer: AnswerSchema;
   /** Undefined if the lists of links say the same. */
   readonly json: Json | undefined;
   readonly view: Html | undefined;
@@ -40,7 +38,7 @@ type ResourceView = {
 };
 
 export function resourcePage(layout: Layout, shown: ResourceView): Page {
-  const { address, query, description, children, operations, form, answer, json, view } = shown;
+  const { address, query, description, children, operations, form, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const links = html`<div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>`;
   const commands = commandView(
@@ -53,7 +51,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
       { name: 'Pretty JSON', href: asked('pjson') },
       ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
     ],
-    { fields: form?.operation.fields ?? {}, answer },
+    form?.operation.fields ?? {},
   );
   // A page without a view of its own is for readers of the API.
   return view
@@ -100,26 +98,12 @@ function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   </li> `;
 }
 
-type Described = Pick<Operation, 'fields' | 'answer'>;
-
-function commandView(
-  commands: readonly string[],
-  links: readonly PageLink[],
-  { fields, answer }: Described,
-): Html {
+function commandView(commands: readonly string[], links: readonly PageLink[], fields: Fields): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
     ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
     ${Object.keys(fields).length > 0 && formFields(fields)}
-    <details class="answer">
-      <summary>Fields of the response</summary>
-      ${renderTable(
-        'Fields of the response',
-        ['Field', 'Type', 'Meaning'],
-        answerFields(answer).map(({ path, type, description }) => [path, type, description]),
-      )}
-    </details>
   </section>`;
 }
 
@@ -129,7 +113,7 @@ function formFields(fields: Fields): Html {
     const described = describeField(field);
     return [name, labelOf(name, described), described.isRequired ? 'required' : 'optional'];
   });
-  return html`<details class="answer" open>
+  return html`<details open>
     <summary>Fields of the form</summary>
     ${renderTable('Fields of the form', ['Field', 'Label', 'Presence'], rows)}
   </details>`;
@@ -156,7 +140,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     html`<p class="lead">${operation.description}</p>
       ${result ? resultView(result) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
       ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${titleAgain(operation)}</a></p>`}`,
-    commandView([postCommand(view.address, operation, view.entered)], [], operation),
+    commandView([postCommand(view.address, operation, view.entered)], [], operation.fields),
   );
 }
 

@@ -203,7 +203,6 @@ export class HtmlResponder {
         rest,
         operations.some(({ code }) => code === resource.form),
       ),
-      answer: resource.answer,
       json: resource.isFolder ? undefined : json,
       view,
       hasCsv: resource.csv !== undefined,

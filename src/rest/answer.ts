@@ -1,5 +1,5 @@
-// Schemas of answers. The OpenAPI document, the API reference and the pages describe answers with them, and the
-// tests check every answer.
+// Schemas of answers. The OpenAPI document and the API reference describe answers with them, and the tests check
+// every answer.
 import * as z from 'zod';
 import type { Json } from '../lib/json.ts';
 
@@ -91,38 +91,4 @@ function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }):
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-}
-
-type AnswerField = {
-  /** For example `services[].url`. */
-  readonly path: string;
-  readonly type: string;
-  readonly description: string;
-};
-
-/** The fields of an answer, those of inner objects included. */
-export function answerFields(schema: AnswerSchema): AnswerField[] {
-  return [...fieldsOf(z.toJSONSchema(schema, { override: simplify }) as JsonSchema, '')];
-}
-
-function* fieldsOf(schema: JsonSchema, path: string): Generator<AnswerField> {
-  for (const inner of (schema.anyOf ?? []) as JsonSchema[]) yield* fieldsOf(inner, path);
-  if (schema.items) yield* fieldsOf(schema.items as JsonSchema, `${path}[]`);
-  const required = (schema.required ?? []) as string[];
-  for (const [name, field] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
-    const fieldPath = path === '' ? name : `${path}.${name}`;
-    const text = typeof field.description === 'string' ? field.description : '';
-    const description = required.includes(name) ? text : `Optional. ${text}`.trim();
-    yield { path: fieldPath, type: typeOf(field), description };
-    yield* fieldsOf(field, fieldPath);
-  }
-}
-
-function typeOf({ anyOf, enum: choices, const: only, type, items }: JsonSchema): string {
-  if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).map(typeOf).join(' or ');
-  if (Array.isArray(choices)) return choices.map((choice) => JSON.stringify(choice)).join(' or ');
-  if (only !== undefined) return JSON.stringify(only);
-  if (type === 'array') return `array of ${typeOf(items as JsonSchema)}`;
-  if (Array.isArray(type)) return type.join(' or ');
-  return typeof type === 'string' ? type : 'any';
 }

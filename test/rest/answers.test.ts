@@ -1,8 +1,6 @@
 // Every route declares the schema of its answer, and the test kit refuses an answer that does not have it.
 import { afterEach, describe, expect, it } from 'vitest';
-import * as z from 'zod';
-import { answerFields } from '../../src/rest/answer.ts';
-import { type Resource, answerOf, walk } from '../../src/rest/resource.ts';
+import type { Resource } from '../../src/rest/resource.ts';
 import { wrongAnswers } from '../kit/check-answers.js';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -34,30 +32,5 @@ describe('the check of all answers', () => {
   ])('refuses %s', async (_what, answer) => {
     expect(await readMode(answer)).toBe(500);
     expect(wrongAnswers.splice(0)).toHaveLength(1);
-  });
-});
-
-describe('the schemas', () => {
-  it('describe the fields of every answer', async () => {
-    server = await startServer();
-    for (const entry of Object.values(server.app.trees).flatMap((root) => [...walk(root)])) {
-      expect(answerFields(answerOf(entry)).length, entry.route).toBeGreaterThan(0);
-    }
-  });
-
-  it('are listed field by field, with inner fields, choices and what may be null or missing', () => {
-    const schema = z.strictObject({
-      state: z.enum(['on', 'off']).describe('Its state.'),
-      note: z.string().optional().describe('A note.'),
-      list: z.array(z.strictObject({ at: z.int().nullable() })),
-      other: z.unknown(),
-    });
-    expect(answerFields(schema)).toEqual([
-      { path: 'state', type: '"on" or "off"', description: 'Its state.' },
-      { path: 'note', type: 'string', description: 'Optional. A note.' },
-      { path: 'list', type: 'array of object', description: '' },
-      { path: 'list[].at', type: 'integer or null', description: '' },
-      { path: 'other', type: 'any', description: '' },
-    ]);
   });
 });

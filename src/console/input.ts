@@ -71,33 +71,18 @@ export function newerValues(rest: RestRequest): NewerValues | undefined {
   return { version, problems };
 }
 
-export type KeptInput = {
-  /** Partly: there was also a password, an address or a file. */
-  readonly state: 'kept' | 'partly' | 'too long';
-  readonly path: string;
-};
-
 /**
  * The address of the form's page with the input, which fills the form in again: it survives a sign-in without a script
- * and without a store. Undefined for a form without input.
+ * and without a store. Undefined if the input is too long.
  */
-export function keepInput({ form }: RestRequest, operation: Operation, path: string): KeptInput | undefined {
-  const entered = Object.keys(operation.fields).filter((name) => isEntered(form, name));
-  if (entered.length === 0) return undefined;
+export function keepInput({ form }: RestRequest, operation: Operation, path: string): string | undefined {
   // The address of a receiver or a service may contain a secret.
   const isAddress = (name: string) => metaIn(operation, name)?.format === 'uri';
   const texts = Object.entries(linkedTexts(form, operation)).filter(([name]) => !isAddress(name));
   // Encoding a long text takes long.
   const length = texts.reduce((sum, [, text]) => sum + text.length, 0);
-  if (length > maxNextLength) return { state: 'too long', path };
+  if (length > maxNextLength) return undefined;
   const shown = texts.map(([name, text]): [string, string] => [name, shownAgain(operation, name, text)]);
-  const kept = `${path}?${new URLSearchParams(shown).toString()}`;
-  if (kept.length > maxNextLength) return { state: 'too long', path };
-  const isComplete = entered.every((name) => texts.some(([known]) => known === name));
-  return { state: isComplete ? 'kept' : 'partly', path: kept };
-}
-
-function isEntered(form: Form, name: string): boolean {
-  const value = form[name];
-  return typeof value === 'string' ? value.trim() !== '' : value !== undefined;
+  const kept = shown.length === 0 ? path : `${path}?${new URLSearchParams(shown).toString()}`;
+  return kept.length > maxNextLength ? undefined : kept;
 }

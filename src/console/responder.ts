@@ -21,7 +21,7 @@ import type { PageAction } from './action.ts';
 import { crumbsOf } from './crumbs.ts';
 import type { FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
-import { type KeptInput, enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
+import { enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
 import { sentenceOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
@@ -145,13 +145,12 @@ export class HtmlResponder {
     if (!rest.isPost || operation?.form !== 'derived')
       return this.#sendSignIn(rest, reply, status, { error });
     const own = this.#path(rest.segments);
-    const page = ownPath(textIn(rest.form, formPageField) ?? '');
-    const input =
-      page === undefined ? keepInput(rest, operation, own) : { state: 'kept' as const, path: page };
-    const path = input?.path ?? ownPath(shortText(textIn(rest.form, 'next')) ?? '') ?? own;
+    const kept = ownPath(textIn(rest.form, formPageField) ?? '') ?? keepInput(rest, operation, own);
     const hasSession = (rest.identity?.formToken ?? '') !== '';
-    if (hasSession && input?.state !== 'too long') return this.#seeOther(reply, path, renewedSession);
-    return this.#sendSignIn(rest, reply, status, { ended: { path, input: input?.state } });
+    if (hasSession && kept !== undefined) return this.#seeOther(reply, kept, renewedSession);
+    return this.#sendSignIn(rest, reply, status, {
+      ended: { path: kept ?? own, isKept: kept !== undefined },
+    });
   }
 
   async #sendResource(rest: RestRequest, reply: FastifyReply, json: Json): Promise<FastifyReply> {
@@ -291,7 +290,7 @@ export class HtmlResponder {
       {
         ...frame.signIn(entered.next, { asksForForm: isSignIn && textIn(form, 'username') !== undefined }),
         entered,
-        lead: hasEnded ? endedLead(ended?.input) : undefined,
+        lead: hasEnded ? endedLead(ended?.isKept) : undefined,
         error: shown,
       },
     );
@@ -343,24 +342,18 @@ function formTitle({ entry, subject }: RestRequest, { title }: Operation): strin
 }
 
 /** A form that was sent after the end of its session. */
-type EndedForm = { readonly path: string; readonly input: KeptInput['state'] | undefined };
+type EndedForm = { readonly path: string; readonly isKept: boolean };
 
 const renewedSession = {
   text: 'You have signed in again since this form was opened. Nothing was changed: check the input, and send it again.',
 };
 
-function endedLead(input: KeptInput['state'] | undefined): string {
-  switch (input) {
-    case 'kept':
-      return 'Your session has ended. Sign in to go on; your input is kept.';
-    case 'partly':
-      return 'Your session has ended. Sign in to go on; your input is kept, except passwords, addresses and files.';
-    case 'too long':
-      return 'Your session has ended. Your input is too long to be kept: go back to copy it before you sign in.';
-    case undefined:
-    default:
-      return 'Your session has ended. Sign in to go on.';
-  }
+/** Undefined: no form was sent. */
+function endedLead(isKept: boolean | undefined): string {
+  if (isKept === undefined) return 'Your session has ended. Sign in to go on.';
+  return isKept
+    ? 'Your session has ended. Sign in to go on; your input is kept, except passwords, addresses and files.'
+    : 'Your session has ended. Your input is not kept: go back to copy it before you sign in.';
 }
 
 /** A link to the page may fill in its form. */

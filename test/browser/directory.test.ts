@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByLabel('Folder name').fill('Kept');
     await page.context().clearCookies();
     await page.getByRole('button', { name: 'Create folder' }).click();
-    await page.getByText('Your session has ended. Sign in to go on; your input is kept.').waitFor();
+    await page.getByText('Your session has ended. Sign in to go on; your input is kept, except').waitFor();
     await page.getByLabel('User name').fill('admin');
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();

@@ -152,7 +152,9 @@ describe('a form that is sent after the end of its session', () => {
     const fields = { folderName: 'Über & Co', description: 'One\nTwo', next: '/admin/mode', 'next.x': '1' };
     const { statusCode, body } = await send(path, fields);
     expect(statusCode).toBe(401);
-    expect(body).toContain('Your session has ended. Sign in to go on; your input is kept.');
+    expect(body).toContain(
+      'Your session has ended. Sign in to go on; your input is kept, except passwords, addresses and files.',
+    );
     expect(body).not.toContain('role="alert"');
     const signIn = { f: 'html', username: 'administrator', password, next: nextIn(body) };
     const { headers } = await server.post('/tokens/generateToken', signIn);
@@ -191,16 +193,15 @@ describe('a form that is sent after the end of its session', () => {
 
   it('is lost if it is too long for an address, and the page says so', async () => {
     const { body } = await send(path, { folderName: 'Long', description: 'ü'.repeat(1000) });
-    expect(body).toContain('Your input is too long to be kept');
+    expect(body).toContain('Your input is not kept: go back to copy it before you sign in.');
     expect(nextIn(body)).toBe(path);
   });
 
-  it('without input leads to the page that it would have led to', async () => {
+  it('without input is shown again too', async () => {
     const { body } = await send('/admin/services/Maps/Roads.MapServer/delete', {
       next: '/admin/services/Maps',
     });
-    expect(body).toContain('Your session has ended. Sign in to go on.');
-    expect(nextIn(body)).toBe('/admin/services/Maps');
+    expect(nextIn(body)).toBe('/admin/services/Maps/Roads.MapServer/delete?next=%2Fadmin%2Fservices%2FMaps');
   });
 
   it('keeps its input on the page of a resource', async () => {

@@ -270,7 +270,7 @@ describe('the page before the first upgrade', () => {
       cookie: 'steward_session=gone',
     });
     expect(sent.statusCode).toBe(401);
-    expect(sent.body).toContain('your input is kept.');
+    expect(sent.body).toContain('your input is kept, except');
     const next = plain(/name="next" value="([^"]*)"/.exec(sent.body)?.[1] ?? '');
     expect(next).toBe(`${upgrades}?${new URLSearchParams(query).toString()}`);
     const again = await server.get(next, { accept: 'text/html', cookie });

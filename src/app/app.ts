@@ -1,29 +1,44 @@
 // The composition root: builds the services, mounts REST and SOAP on one server, starts and stops.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
+import { oidcRoutes } from '../auth/oidc.rest.ts';
+import { IdentityProvider } from '../auth/oidc/provider.ts';
 import { tokensResource } from '../auth/tokens.rest.ts';
 import { findUser, isLocalAdministrator } from '../auth/user.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
+import { sendEndpointPage } from '../catalog/pages/endpoint.ts';
+import { catalogNames, catalogOperations, fillWsdl } from '../catalog/soap.ts';
 import { Assets, colored } from '../console/assets.ts';
 import { Frame } from '../console/frame.ts';
 import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
+import { HtmlResponder } from '../console/responder.ts';
 import { themeRoute } from '../console/theme.ts';
 import { withoutInfoProbe } from '../home/info.rest.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
 import { registerMetrics, registerProbes } from '../http/probes.ts';
-import { type ServerOptions, createServer } from '../http/server.ts';
+import { createServer, type ServerOptions } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
 import { retryWithin } from '../lib/async.ts';
-import { openApiDocument } from '../rest/openapi/document.ts';
+import { MultipartReader } from '../rest/multipart.ts';
+import { openApiDocument, type Tree } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
+import { restRoutes } from '../rest/routes.ts';
+import { SoapHandler } from '../soap/handler.ts';
+import { soapEndpoint } from '../soap/plugin.ts';
 import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
-import { type Mount, mountOidc, mountRest, mountSoap } from './mounts.ts';
-import { type AppOptions, adminResource, createServices, currentVersion, restResource } from './services.ts';
+import {
+  adminResource,
+  type AppOptions,
+  createServices,
+  currentVersion,
+  restResource,
+  type Services,
+} from './services.ts';
 
 export type App = {
   readonly http: FastifyInstance;
@@ -183,4 +198,96 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
 /** Outside `createApp`, whose closures would keep the catalog in memory: the store has copied it. */
 function loading(catalog: InitialCatalog, { store, runtime }: AppOptions): () => Promise<void> {
   return () => store.update((transaction) => loadCatalog(transaction, catalog, runtime.now()));
+}
+
+type Mount = {
+  readonly http: FastifyInstance;
+  readonly options: AppOptions;
+  readonly services: Services;
+  readonly urls: PublicUrls;
+  readonly frame: Frame;
+};
+
+async function mountRest(
+  { http, options, services, urls, frame }: Mount,
+  trees: readonly Tree[],
+): Promise<void> {
+  const { config } = options;
+  const { tokenService, auditService, retryAfterRefresh, admit } = services;
+  const multipart = new MultipartReader(config.MAX_UPLOAD_BYTES);
+  for (const { name, prefix, root, hasPages } of trees) {
+    await http.register(restRoutes, {
+      prefix,
+      root,
+      auditPrefix: name === 'admin' ? '' : `${name}/`,
+      store: options.store,
+      auditService,
+      authenticator: tokenService,
+      retryAfterRefresh,
+      admit,
+      multipart,
+      responder: hasPages
+        ? new HtmlResponder({
+            prefix,
+            root,
+            rootName: name === 'admin' ? 'Home' : root.title,
+            urls,
+            frame,
+            isNavigated: name === 'admin',
+          })
+        : undefined,
+      errorStatus200: config.ERROR_STATUS === '200',
+    });
+  }
+}
+
+async function mountOidc({ http, options, services, urls, frame }: Mount): Promise<void> {
+  const { config, runtime, logger } = options;
+  if (!config.oidc) return;
+  const { signInService, auditService } = services;
+  const provider = new IdentityProvider({
+    ...config.oidc,
+    runtime,
+    onFailure: (failure) => logger.warn(failure, 'a request to the identity provider failed'),
+  });
+  const prefix = `${config.TOKENS_PATH}/oidc`;
+  await http.register(oidcRoutes, { prefix, provider, signInService, auditService, runtime, urls, frame });
+}
+
+async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {
+  const { config, wsdl: template } = options;
+  const { tokenService, catalogCache } = services;
+  const { CATALOG_NAMESPACE: namespace, REQUIRE_TOKENS: requireTokens } = config;
+  const names = catalogNames(config.VENDOR_PREFIX, config.PRODUCT_NAME);
+  const operations = catalogOperations({
+    catalogCache,
+    names,
+    requireTokens,
+    baseUrl: () => urls.catalog,
+    tokenServiceUrl: () => urls.tokenService,
+  });
+  let wsdl: Buffer | undefined;
+  await http.register(soapEndpoint, {
+    prefix: config.CATALOG_PATH,
+    handler: new SoapHandler(namespace, operations),
+    requireTokens,
+    identify: tokenService.identify,
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
+    sendPage: async (reply): Promise<FastifyReply> =>
+      sendEndpointPage(reply, {
+        layout: frame.layout({
+          title: 'Service catalog',
+          identity: await identifySession(reply.request, tokenService.identify),
+          // The page belongs to the services in the navigation.
+          path: ['services', 'soap'],
+          requested: urls.catalogPagePath,
+        }),
+        baseUrl: urls.catalog,
+        soapPath: urls.catalogPagePath,
+        servicesPath: urls.servicesPath,
+        operations,
+        namespace,
+        requireTokens,
+      }),
+  });
 }

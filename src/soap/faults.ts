@@ -2,8 +2,7 @@
 import { type ErrorKind, type ServiceError, errorHeaders, formatProblem } from '../lib/errors.ts';
 import { type SoapVersion, soapContentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
-import { XML_URI } from './xml/namespaces.ts';
-import type { XmlElement } from './xml/reader.ts';
+import { XML_URI, type XmlElement } from './xml/reader.ts';
 
 type FaultCode = 'Client' | 'Server' | 'MustUnderstand' | 'VersionMismatch';
 

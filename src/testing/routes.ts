@@ -23,8 +23,7 @@ import {
   resetInput,
   ruleQuery,
 } from './input.ts';
-import { formErrorOf, pageForm, runForm } from './page-forms.ts';
-import { controlPage } from './page.ts';
+import { controlPage, formErrorOf, pageForm, runForm } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
 

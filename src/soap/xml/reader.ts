@@ -1,19 +1,9 @@
 // Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing
 // instructions and documents over its limits.
 import { ServiceError } from '../../lib/errors.ts';
-import { truncate, forbiddenInXml } from '../../lib/text.ts';
-import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
+import { forbiddenInXml, truncate } from '../../lib/text.ts';
+import { type Cursor, expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
 import { readXmlDeclaration } from './decode.ts';
-import {
-  type Declared,
-  type RawAttribute,
-  type Scope,
-  type XmlAttribute,
-  declareNamespace,
-  localPart,
-  namespaceOf,
-  resolveAttributes,
-} from './namespaces.ts';
 
 export type XmlElement = {
   readonly namespace: string;
@@ -200,4 +190,56 @@ function readAttributeValue(reader: Reader, name: string): string {
   if (!/[<&\t\n]/.test(raw)) return raw;
   if (raw.includes('<')) refuse(reader, `The value of ${truncate(name)} contains "<"`, start);
   return expandReferences(reader, raw.replace(/[\t\n]/g, ' '), start);
+}
+
+type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
+
+/** A linked list, so that the end of an element restores the declarations outside it. */
+type Declared = { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
+
+export type Scope = Cursor & { declared: Declared };
+
+type RawAttribute = { readonly tag: string; readonly value: string };
+
+export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
+const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
+
+function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
+  const prefix = name.slice(6);
+  for (let given = scope.declared; given !== outside; given = given?.before) {
+    if (given?.prefix === prefix)
+      refuse(scope, `The attribute ${truncate(name)} is given twice on one element`);
+  }
+  if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML_URI)) {
+    refuse(scope, `The attribute ${truncate(name)} must not be "${truncate(uri)}"`);
+  }
+  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${truncate(name)} must not be empty`);
+  scope.declared = { prefix, uri, before: scope.declared };
+}
+
+function namespaceOf(scope: Scope, name: string): string {
+  const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
+  for (let given = scope.declared; given !== undefined; given = given.before) {
+    if (given.prefix === prefix) return given.uri;
+  }
+  if (prefix === '') return '';
+  if (prefix === 'xml') return XML_URI;
+  refuse(scope, `The prefix ${truncate(prefix)} of ${truncate(name)} is not declared`);
+}
+
+function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttribute[] {
+  const attributes: XmlAttribute[] = [];
+  for (const { tag, value } of raw) {
+    const namespace = tag.includes(':') ? namespaceOf(scope, tag) : '';
+    const name = localPart(tag);
+    if (attributes.some((other) => other.name === name && other.namespace === namespace)) {
+      refuse(scope, `The attribute ${truncate(tag)} is given twice on one element`);
+    }
+    attributes.push({ namespace, name, value });
+  }
+  return attributes;
+}
+
+function localPart(name: string): string {
+  return name.slice(name.indexOf(':') + 1);
 }

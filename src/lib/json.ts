@@ -2,6 +2,13 @@
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
+/** JSON that nobody changes. */
+export type DeepReadonly<T> = T extends (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
 /** Stored records are plain JSON, although their types do not say so. */
 export function asJson(value: object): { readonly [key: string]: Json } {
   return value as { readonly [key: string]: Json };

@@ -1,18 +1,12 @@
 // Schemas of answers. The OpenAPI document and the API reference describe answers with them, and the tests check
 // every answer.
 import * as z from 'zod';
-import type { Json } from '../lib/json.ts';
+import type { DeepReadonly, Json } from '../lib/json.ts';
 
 export type AnswerSchema = z.ZodType;
 
 /** What an answer with this schema is in TypeScript. */
 export type AnswerOf<S extends AnswerSchema> = DeepReadonly<z.output<S>>;
-
-type DeepReadonly<T> = T extends (infer E)[]
-  ? readonly DeepReadonly<E>[]
-  : T extends object
-    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
-    : T;
 
 /** The named schemas: each is a component of the OpenAPI document. */
 const answers = z.registry<{ id: string }>();

@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { answerList, answerObject, openAnswerObject, time, total } from '../rest/answer.ts';
 import { stepIds } from './planning/step-ids.ts';
+import { versionFields } from './versions/manifest.ts';
 
 const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled', 'scheduled']);
 const code = z
@@ -89,31 +90,11 @@ export const historyAnswer = answerObject('History', 'One page of the jobs, newe
 
 export const pastJobAnswer = answerObject('PastJob', 'A job with its messages.', { ...jobEntry, messages });
 
-const container = z.looseObject({
-  name: z.string(),
-  image: z.string(),
-  checksum: z.string().describe('N/A if the manifest has none.'),
-});
-
-/** A manifest may have further fields, which are kept. */
 const version = {
-  id: z.string().describe('rel_… or pat_…. Operations name a version by it.'),
-  type: z.enum(['release', 'patch']),
-  version: z.string().describe('Three parts, for example 11.0.0.'),
-  build: z.string(),
+  ...versionFields,
   name: z.string().optional(),
   description: z.string().optional(),
   previousVersion: z.string().optional(),
-  previousReleaseBuild: z.string().optional().describe('Releases only: the build of the previous release.'),
-  releaseBuild: z.string().optional().describe('Patches only: the build of the release.'),
-  previousBuild: z.string().optional().describe('Patches only: the build right before this patch.'),
-  isMandatoryUpdate: z.boolean(),
-  newLicensesRequired: z.boolean(),
-  containers: z.array(container),
-  newContainers: z.array(container).describe('Containers that this version adds.'),
-  userForm: z
-    .array(z.looseObject({ groupInputs: z.array(z.looseObject({ id: z.string(), type: z.string() })) }))
-    .describe('The inputs that the version asks for; getUpgradeSettings returns them.'),
 };
 
 const versionAnswer = openAnswerObject(

@@ -1,29 +1,9 @@
 // Reads version manifests: the version object, and the rules that a manifest must meet.
 import * as z from 'zod';
 import { maxProblems, tooLarge } from '../../lib/errors.ts';
-import { findExcess } from '../../lib/json.ts';
+import { type DeepReadonly, findExcess } from '../../lib/json.ts';
 import { isXmlText, truncate } from '../../lib/text.ts';
 import { findLinkProblems, maxLengths, readLink } from './manifest-links.ts';
-
-export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
-
-/** The parsed object keeps unknown fields of the file, so that responses contain them. */
-export type Version = {
-  readonly id: string;
-  readonly type: 'release' | 'patch';
-  readonly version: string;
-  readonly build: string;
-  readonly previousReleaseBuild?: string;
-  readonly releaseBuild?: string;
-  readonly previousBuild?: string;
-  readonly isMandatoryUpdate: boolean;
-  readonly newLicensesRequired: boolean;
-  readonly containers: readonly Container[];
-  readonly newContainers: readonly Container[];
-  readonly userForm: readonly { readonly groupInputs: readonly UserInput[] }[];
-};
-
-export type UserInput = { readonly id: string; readonly type: string; readonly [key: string]: unknown };
 
 export function formatVersion({ version, build }: { version: string; build: string }): string {
   return `${version}.${build}`;
@@ -39,13 +19,16 @@ const text = (most: number) =>
 const buildRule = 'must be a build: letters, digits or . _ -';
 const build = z
   .union([z.string(), z.number().int().nonnegative().transform(String)], buildRule)
+  .pipe(z.string())
   .refine((value) => value.length <= maxLengths.build && /^[A-Za-z0-9._-]+$/.test(value), buildRule);
 const flag = z.boolean('must be true or false').default(false);
 const checksum = z
   .string('must be a text')
   .max(512, 'must be at most 512 characters')
   .nullish()
-  .transform((sum) => sum?.trim() || 'N/A');
+  .transform((sum) => sum?.trim() || 'N/A')
+  .pipe(z.string())
+  .describe('N/A if the manifest has none.');
 
 /** The length is checked before the entries, because zod would create a problem for each of them. */
 function list<T extends z.ZodType>(most: number, what: string, entry: T) {
@@ -55,16 +38,16 @@ function list<T extends z.ZodType>(most: number, what: string, entry: T) {
     .pipe(z.array(entry));
 }
 
-const containers = list(
-  limits.containers,
-  'containers',
-  z.looseObject({ name: text(128), image: text(512), checksum }, 'must be a container with name and image'),
+const container = z.looseObject(
+  { name: text(128), image: text(512), checksum },
+  'must be a container with name and image',
 );
-const inputs = list(
-  limits.inputs,
-  'inputs',
-  z.looseObject({ id: text(128), type: text(64) }, 'must be an input with id and type'),
-).refine((all) => new Set(all.map(({ id }) => id)).size === all.length, 'must not have an id twice');
+const input = z.looseObject({ id: text(128), type: text(64) }, 'must be an input with id and type');
+const containers = list(limits.containers, 'containers', container);
+const inputs = list(limits.inputs, 'inputs', input).refine(
+  (all) => new Set(all.map(({ id }) => id)).size === all.length,
+  'must not have an id twice',
+);
 const groups = list(
   limits.inputs,
   'groups',
@@ -75,25 +58,38 @@ const groups = list(
 );
 
 const common = {
-  id: text(maxLengths.id),
+  type: z.literal(['release', 'patch'], 'must be release or patch'),
+  id: text(maxLengths.id).describe('rel_… or pat_…. Operations name a version by it.'),
   version: z
     .string('must have three parts, such as 11.0.0')
-    .regex(/^\d{1,9}\.\d{1,9}\.\d{1,9}$/, 'must have three parts, such as 11.0.0'),
+    .regex(/^\d{1,9}\.\d{1,9}\.\d{1,9}$/, 'must have three parts, such as 11.0.0')
+    .describe('Three parts, for example 11.0.0.'),
   build,
   isMandatoryUpdate: flag,
   newLicensesRequired: flag,
   containers,
-  newContainers: containers.default([]),
-  userForm: groups.default([]),
+  newContainers: containers.default([]).describe('Containers that this version adds.'),
+  userForm: groups
+    .default([])
+    .describe('The inputs that the version asks for; getUpgradeSettings returns them.'),
 };
 const schemas = {
-  release: z.looseObject({ type: z.literal('release'), ...common, previousReleaseBuild: build }),
-  patch: z.looseObject({ type: z.literal('patch'), ...common, releaseBuild: build, previousBuild: build }),
-  neither: z.looseObject(
-    { type: z.literal(['release', 'patch'], 'must be release or patch'), ...common },
-    'must be a version object',
-  ),
+  release: z.looseObject({ ...common, type: z.literal('release'), previousReleaseBuild: build }),
+  patch: z.looseObject({ ...common, type: z.literal('patch'), releaseBuild: build, previousBuild: build }),
+  neither: z.looseObject(common, 'must be a version object'),
 };
+
+/** A version. Unknown fields of the file are kept, so that responses contain them. */
+export const versionFields = {
+  ...common,
+  previousReleaseBuild: build.optional().describe('Releases only: the build of the previous release.'),
+  releaseBuild: build.optional().describe('Patches only: the build of the release.'),
+  previousBuild: build.optional().describe('Patches only: the build right before this patch.'),
+};
+
+export type Version = DeepReadonly<z.output<z.ZodObject<typeof versionFields>>>;
+export type Container = DeepReadonly<z.output<typeof container>>;
+export type UserInput = DeepReadonly<z.output<typeof input>>;
 
 type ManifestResult = { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 

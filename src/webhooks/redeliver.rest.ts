@@ -43,6 +43,8 @@ function shownStatus(status: DeliveryFilter['status']): number | string | undefi
   return status !== undefined && isStatusClass(status) ? `${status}xx` : status;
 }
 
+const withoutBound = Number.MAX_SAFE_INTEGER;
+
 type RedeliverDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
 
 export function redeliverToOneOperation(deps: RedeliverDeps): Operation<Webhook> {
@@ -92,8 +94,8 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
       const ids = idsOf(values);
       const filter = filterOf(given);
       const requestedAt = runtime.now();
-      const matched = await store.deliveries.countMatched({ ...filter, webhookId }, requestedAt);
-      const counts = new Map([...matched].filter(([id]) => ids?.includes(id) ?? true));
+      const chosen = webhookId === undefined ? (ids ?? listWebhooks(store).map(({ id }) => id)) : [webhookId];
+      const counts = await store.deliveries.countMatched(chosen, filter, requestedAt, withoutBound);
       const result = await update(
         (transaction) => {
           if (webhookId !== undefined) requireActive(transaction, webhookId);

@@ -97,7 +97,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         isDestructive: true,
         warning: (webhook) => deletionWarning(store, [webhook]),
         run: async ({ subject, update }) => {
-          const discarded = await store.deliveries.pendingOf(subject.id);
+          const discarded = await store.deliveries.pendingOf([subject.id]);
           await update((transaction) => deleteWebhook(transaction, subject.id));
           const text = `The webhook ${subject.name} was deleted.`;
           return succeeded(text, webhookList, { discarded });
@@ -121,7 +121,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         isDestructive: true,
         warning: (webhook) => deactivationWarning(store, webhook),
         run: async ({ subject, update }) => {
-          const discarded = await store.deliveries.pendingOf(subject.id);
+          const discarded = await store.deliveries.pendingOf([subject.id]);
           await update((transaction, at) => deactivateWebhook(transaction, subject.id, 'administrator', at));
           const text = subject.active
             ? `${subject.name} is deactivated. ${discardedText(discarded)}`
@@ -183,7 +183,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
       const discarded =
-        values.active === false ? await deps.store.deliveries.pendingOf(subject.id) : undefined;
+        values.active === false ? await deps.store.deliveries.pendingOf([subject.id]) : undefined;
       await update((transaction, at) => editWebhook(transaction, subject.id, edit, { at, version }));
       const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
       const text = `The webhook ${name} was changed.`;

@@ -165,7 +165,7 @@ describe('a webhook with many deliveries', () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await publishMany(store);
-    expect(await store.deliveries.pendingOf('a')).toBe(many);
+    expect(await store.deliveries.pendingOf(['a'])).toBe(many);
     await discard(store, 'a', 5);
     // The update itself changes none of the deliveries: each batch commits by itself.
     const discarded = await database.ask('select distinct xmin::text from finished');

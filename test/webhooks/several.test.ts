@@ -180,7 +180,7 @@ describe('the list', () => {
     await hooks.settle();
     const page = (await pressBulk(await see(all), 'delete', [one, two])) as string;
     expect(textOf(page)).toContain(
-      '2 webhooks (Ada, Bo) are deleted together with 2 deliveries. None of them can be redelivered.',
+      '2 webhooks (Ada, Bo) are deleted together with their deliveries. None of them can be redelivered.',
     );
     expect(await names()).toEqual(['Ada', 'Bo', 'Cy']);
     expect(await press(page, `${all}/delete`)).toBe(all);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
+import { delivery } from '../store/deliveries.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
 let hooks: Hooks;
@@ -126,6 +127,22 @@ describe('a webhook', () => {
     await press(page, `${all}/${id}/redeliver`);
     await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(2);
+  });
+
+  it('counts up to 1,000 deliveries that can be redelivered, as the lists do, and redelivers all of them', async () => {
+    const { id } = await hooks.register();
+    const missed = Array.from({ length: 1_001 }, (_, n) =>
+      delivery(`m${n}`, n, { webhookId: id, state: 'missed', endedAt: n }),
+    );
+    const shown = async () => {
+      const pages = await Promise.all(['', `/${id}`, '/deliveries'].map((path) => see(all + path)));
+      return pages.map((page) => /Redeliver .*?(?= (not|that))/.exec(textOf(page))?.[0]);
+    };
+    await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(0, 1_000)));
+    expect(await shown()).toEqual(['Redeliver 1,000', 'Redeliver the 1,000', 'Redeliver the 1,000']);
+    await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(1_000)));
+    expect(await shown()).toEqual(['Redeliver 1,000+', 'Redeliver the 1,000+', 'Redeliver the 1,000+']);
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 1_001 });
   });
 });
 

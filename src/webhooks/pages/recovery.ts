@@ -2,15 +2,32 @@
 // and since when.
 import { pageButton } from '../../console/action.ts';
 import { formatTime } from '../../console/time.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
+import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';
 import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
 import { listRedeliveries } from '../queue/redelivery.ts';
-import { type Webhook, webhooks } from '../webhook.ts';
+import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
 import { webhookHref } from './parts.ts';
+
+/** Pages are shown often, so they count no further. */
+const maxCounted = 1_000;
+
+/** How many deliveries of each webhook can be redelivered. `formatBounded` shows a number beyond the bound. */
+export function countRecoverable(
+  store: ReadableStore,
+  webhookIds: readonly string[],
+  filter: DeliveryFilter,
+  now: number,
+): Promise<ReadonlyMap<string, number>> {
+  return store.deliveries.countMatched(webhookIds, filter, now, maxCounted + 1);
+}
+
+export function formatBounded(count: number): string {
+  return count > maxCounted ? `${formatNumber(maxCounted)}+` : formatNumber(count);
+}
 
 type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
 
@@ -45,7 +62,7 @@ async function findRecoverable(
   now: number,
 ): Promise<Recoverable | undefined> {
   const filter: DeliveryFilter = { webhookId, states: [state] };
-  const count = (await store.deliveries.countMatched(filter, now)).get(webhookId) ?? 0;
+  const count = (await countRecoverable(store, [webhookId], filter, now)).get(webhookId) ?? 0;
   if (count === 0) return undefined;
   const { deliveries, total } = await store.deliveries.page(filter, 0, maxRead);
   const repeatable = deliveries.filter(({ isPing, redeliveredAs }) => !isPing && redeliveredAs === null);
@@ -67,12 +84,12 @@ function recoverButton(page: PageContext<unknown>, { id }: Webhook, one: Recover
 }
 
 function describe({ count, state, since }: Recoverable, now: number): Html {
-  return html`<p>${formatCount(count, 'delivery')} ${verbOf(state, count)} since ${formatSince(since, now)}.</p>`;
+  return html`<p>${formatBounded(count)} ${count === 1 ? 'delivery' : 'deliveries'} ${verbOf(state, count)} since ${formatSince(since, now)}.</p>`;
 }
 
 /** `the 116 that failed since 03:13 UTC`. */
 function formatRecoverable({ state, count, since }: Recoverable, now: number): string {
-  const which = count === 1 ? 'the one' : `the ${formatNumber(count)}`;
+  const which = count === 1 ? 'the one' : `the ${formatBounded(count)}`;
   return `${which} that ${verbOf(state, count)} ${count === 1 ? 'at' : 'since'} ${formatSince(since, now)}`;
 }
 
@@ -91,7 +108,8 @@ export async function renderRedeliverMatching(
 ): Promise<Html | false> {
   const states = (filter.states ?? recoverableStates).filter((state) => state !== 'pending');
   if (page.formToken === '' || states.length === 0) return false;
-  const matched = await store.deliveries.countMatched({ ...filter, states }, page.now);
+  const ids = filter.webhookId === undefined ? listWebhooks(store).map(({ id }) => id) : [filter.webhookId];
+  const matched = await countRecoverable(store, ids, { ...filter, states }, page.now);
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
   const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;
@@ -99,7 +117,7 @@ export async function renderRedeliverMatching(
   const hint =
     skipped > 0 &&
     filter.webhookId === undefined &&
-    html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
+    html`<span class="hint">${formatBounded(skipped)} ${skipped === 1 ? 'delivery' : 'deliveries'} to inactive webhooks cannot be redelivered now.</span>`;
   if (count === 0) return hint;
   const { webhookId } = filter;
   const button = pageButton(page, {
@@ -107,7 +125,7 @@ export async function renderRedeliverMatching(
       webhookId === undefined
         ? page.href('services', 'webhooks', 'redeliver')
         : webhookHref(page, webhookId, 'redeliver'),
-    label: `Redeliver ${count === 1 ? 'the one' : `the ${formatNumber(count)}`} that ${describeStates(states, count)}`,
+    label: `Redeliver ${count === 1 ? 'the one' : `the ${formatBounded(count)}`} that ${describeStates(states, count)}`,
     fields: { ...given, state: states.join(',') },
   });
   return html`${button} ${hint}`;

@@ -44,27 +44,23 @@ export async function deactivationWarning(
   { id, name, active }: Webhook,
 ): Promise<string> {
   if (!active) return `${name} is inactive already. Deactivating it again has no effect.`;
-  const pending = await store.deliveries.pendingOf(id);
+  const pending = await store.deliveries.pendingOf([id]);
   const lost =
     pending === 0 ? 'No delivery is pending.' : `${willBe(pending, 'discarded')} ${laterRedelivery}`;
   return `${name} gets no more events. ${lost}`;
 }
 
+/** The deliveries of one webhook are counted; those of many would take long. */
 export async function deletionWarning(store: ReadableStore, chosen: readonly Webhook[]): Promise<string> {
-  const pages = await Promise.all(chosen.map(({ id }) => store.deliveries.page({ webhookId: id }, 0, 1)));
-  const total = pages.reduce((sum, page) => sum + page.total, 0);
   const pending = await countPending(store, chosen);
-  const isExact = pages.every(({ isTotalExact }) => isTotalExact);
-  const unsent = pending === 0 ? '' : `, ${formatCount(pending, 'pending one')} included`;
+  const end = `${pending === 0 ? '' : `, ${formatCount(pending, 'pending one')} included`}. None of them can be redelivered.`;
   const [first] = chosen;
-  const [which, verb, have] =
-    first && chosen.length === 1
-      ? [first.name, 'is', 'It has']
-      : [countAndName(chosen, 'webhook'), 'are', 'They have'];
+  if (!first || chosen.length > 1)
+    return `${countAndName(chosen, 'webhook')} are deleted together with their deliveries${end}`;
+  const { total, isTotalExact } = await store.deliveries.page({ webhookId: first.id }, 0, 1);
   return total === 0
-    ? `${which} ${verb} deleted. ${have} no deliveries.`
-    : `${which} ${verb} deleted together with ${isExact ? '' : 'more than '}${formatCount(total, 'delivery')}${unsent}. ` +
-        'None of them can be redelivered.';
+    ? `${first.name} is deleted. It has no deliveries.`
+    : `${first.name} is deleted together with ${isTotalExact ? '' : 'more than '}${formatCount(total, 'delivery')}${end}`;
 }
 
 export async function deactivateAllWarning(
@@ -79,12 +75,8 @@ export async function deactivateAllWarning(
   return `${countAndName(active, 'active webhook')} ${verb} no more events. ${lost}`;
 }
 
-export async function countPending(
-  { deliveries }: ReadableStore,
-  chosen: readonly Webhook[],
-): Promise<number> {
-  const counts = await Promise.all(chosen.map(({ id }) => deliveries.pendingOf(id)));
-  return counts.reduce((sum, count) => sum + count, 0);
+export function countPending({ deliveries }: ReadableStore, chosen: readonly Webhook[]): Promise<number> {
+  return deliveries.pendingOf(chosen.map(({ id }) => id));
 }
 
 function countAndName(chosen: readonly Webhook[], noun: string): string {

@@ -33,6 +33,7 @@ import {
   summariseHealth,
   webhookHref,
 } from './parts.ts';
+import { countRecoverable, formatBounded } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 import { maxSparks, sparkline } from './sparkline.ts';
 
@@ -149,7 +150,7 @@ async function columnsOf(
   shown: readonly ListedWebhook[],
 ): Promise<ListColumn<ListedWebhook, WebhookOrder>[]> {
   const ids = shown.map(({ webhook }) => webhook.id);
-  const undelivered = await store.deliveries.countMatched({ states: recoverableStates }, page.now);
+  const undelivered = await countRecoverable(store, ids, { states: recoverableStates }, page.now);
   const newest = await store.deliveries.newest(ids, maxSparks);
   const outcomes = await store.deliveries.lastOutcomes(ids);
   const recentOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id) ?? [];
@@ -245,7 +246,7 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
       undelivered > 0 &&
       pageButton(page, {
         action: webhookHref(page, id, 'redeliver'),
-        label: `Redeliver ${formatNumber(undelivered)} not delivered`,
+        label: `Redeliver ${formatBounded(undelivered)} not delivered`,
       }),
     html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
     linkButton(page, formHref(page, webhookHref(page, id, 'edit')), 'Edit', 'plain'),

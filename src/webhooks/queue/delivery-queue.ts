@@ -49,10 +49,15 @@ export type DeliveryQueue = {
   /** One page of the deliveries that match, newest first. */
   page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
   /**
-   * How many deliveries of each webhook a redelivery that is requested at `at` repeats. Webhooks without any are
-   * absent.
+   * How many deliveries of each given webhook a redelivery that is requested at `at` repeats, at most `most`. Webhooks
+   * without any are absent.
    */
-  countMatched: (filter: DeliveryFilter, at: number) => Promise<ReadonlyMap<string, number>>;
+  countMatched: (
+    webhookIds: readonly string[],
+    filter: DeliveryFilter,
+    at: number,
+    most: number,
+  ) => Promise<ReadonlyMap<string, number>>;
   /**
    * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if
    * the redelivery or its webhook no longer exists, or if the webhook is inactive. Several processes may call it at
@@ -66,8 +71,8 @@ export type DeliveryQueue = {
   ) => Promise<ReadonlyMap<string, readonly DeliverySummary[]>>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
-  /** How many pending deliveries of the webhook are neither claimed nor pings: its deactivation would discard them. */
-  pendingOf: (webhookId: string) => Promise<number>;
+  /** How many pending deliveries of the webhooks are neither claimed nor pings: a deactivation would discard them. */
+  pendingOf: (webhookIds: readonly string[]) => Promise<number>;
   /**
    * How many deliveries that could have been recovered this process has removed, because a webhook had too many of
    * them.

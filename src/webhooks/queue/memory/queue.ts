@@ -159,13 +159,12 @@ export class MemoryDeliveries {
         isTotalExact: count <= maxCountedDeliveries,
       };
     },
-    countMatched: async (filter, at) => {
-      const counts = new Map<string, number>();
-      for (const delivery of this.#of(filter.webhookId)) {
-        if (!matchesRedelivery(delivery, filter, at)) continue;
-        counts.set(delivery.webhookId, (counts.get(delivery.webhookId) ?? 0) + 1);
-      }
-      return counts;
+    countMatched: async (webhookIds, filter, at, most) => {
+      const counts = webhookIds.map((id) => {
+        const matched = this.#of(id).filter((delivery) => matchesRedelivery(delivery, filter, at));
+        return [id, Math.min(matched.length, most)] as const;
+      });
+      return new Map(counts.filter(([, count]) => count > 0));
     },
     redeliver: async ({ id, webhookId }, { most, at, newId }) => {
       const redelivery = this.#reader.get(redeliveries, id);
@@ -196,7 +195,7 @@ export class MemoryDeliveries {
       }
       return outcomes;
     },
-    pendingOf: async (webhookId) => this.#discardable(webhookId).length,
+    pendingOf: async (webhookIds) => webhookIds.flatMap((id) => this.#discardable(id)).length,
     evicted: () => this.#finished.evicted,
     oldestPendingAt: async () => {
       let oldest: number | undefined;

@@ -138,14 +138,20 @@ export class PostgresDeliveries implements DeliveryQueue {
     };
   }
 
-  async countMatched(filter: DeliveryFilter, at: number): Promise<ReadonlyMap<string, number>> {
+  async countMatched(
+    webhookIds: readonly string[],
+    filter: DeliveryFilter,
+    at: number,
+    most: number,
+  ): Promise<ReadonlyMap<string, number>> {
     const search = searchRedelivery(filter, at);
-    const rows = await this.#options.database.ask<{ webhook_id: string; count: number }>(
-      search.countByWebhook,
+    const statement = search.countByWebhook(webhookIds, most);
+    const rows = await this.#options.database.ask<{ id: string; count: number }>(
+      statement,
       search.values,
       ofManyShapes,
     );
-    return new Map(rows.map(({ webhook_id: id, count }) => [id, count]));
+    return new Map(rows.map(({ id, count }) => [id, count]));
   }
 
   async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
@@ -190,10 +196,10 @@ export class PostgresDeliveries implements DeliveryQueue {
     return new Map(rows.map(({ id, state }) => [id, state]));
   }
 
-  async pendingOf(webhookId: string): Promise<number> {
+  async pendingOf(webhookIds: readonly string[]): Promise<number> {
     const [row] = await this.#options.database.ask<{ count: number }>(
-      'select count(*) from queue where claimed_by is null and webhook_id = $1 and priority <> 0',
-      [webhookId],
+      'select count(*) from queue where claimed_by is null and webhook_id = any($1::text[]) and priority <> 0',
+      [webhookIds],
     );
     return row?.count ?? 0;
   }

@@ -54,8 +54,13 @@ export class DeliverySearch {
     return `select count(*) from (select from (${this.#parts('d.number', most)}) d ${most}) counted`;
   }
 
-  get countByWebhook(): string {
-    return `select d.webhook_id, count(*) from (${this.#parts('d.webhook_id', '')}) d group by d.webhook_id`;
+  /** Counts the deliveries of each webhook that match, but stops after `most`. Adds two values. */
+  countByWebhook(webhookIds: readonly string[], most: number): string {
+    const ids = this.#parameter(webhookIds);
+    const limit = `limit ${this.#parameter(most)}::bigint`;
+    const parts = this.#parts('d.number', limit, ['d.webhook_id = w.id']);
+    return `select w.id, c.count from unnest(${ids}::text[]) w(id) cross join lateral (
+      select count(*) from (select from (${parts}) d ${limit}) counted) c where c.count > 0`;
   }
 
   #keys(direction: 'asc' | 'desc', { start, num }: Range): string {
@@ -64,11 +69,11 @@ export class DeliverySearch {
     return `select * from (${parts}) k ${orderBy} offset ${start} limit ${num}`;
   }
 
-  #parts(columns: string, end: string): string {
+  #parts(columns: string, end: string, more: readonly string[] = []): string {
     return this.#states
       .map((state) => {
         const isPending = state === 'pending';
-        const conditions = [...(isPending ? [] : [`d.state = '${state}'`]), ...this.#conditions];
+        const conditions = [...(isPending ? [] : [`d.state = '${state}'`]), ...this.#conditions, ...more];
         const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
         return `(select '${state}' as state, ${columns} from ${this.#sourceOf(isPending)} d ${where} ${end})`;
       })

@@ -35,12 +35,18 @@ export function rowsIn(changes: StateChanges, table: Table<never>): Rows {
   return rows;
 }
 
-export function changedRows(base: Reader, { tables, cells }: StateChanges): ChangedRow[] {
+export function createStateChanges(): StateChanges {
+  return { tables: new Map(), cells: new Map() };
+}
+
+/** `before` has the values that were replaced. */
+export function changedRows(before: StateChanges, changes: StateChanges): ChangedRow[] {
   const rows: ChangedRow[] = [];
-  for (const [table, changed] of tables)
-    for (const [key, after] of changed) rows.push({ of: table, key, before: base.get(table, key), after });
-  for (const [cell, after] of cells)
-    rows.push({ of: cell, key: null, before: base.read(cell as Cell<unknown>), after });
+  for (const [table, replaced] of before.tables)
+    for (const [key, row] of replaced)
+      rows.push({ of: table, key, before: row, after: changes.tables.get(table)?.get(key) });
+  for (const [cell, value] of before.cells)
+    rows.push({ of: cell, key: null, before: value, after: changes.cells.get(cell) });
   return rows;
 }
 

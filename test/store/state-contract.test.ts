@@ -77,6 +77,30 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(sizeIn(await openElsewhere(store))).toEqual([1, 1]);
   });
 
+  it('reports what a rule has changed, without the other updates of the moment', async () => {
+    const store = await open();
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 0));
+      transaction.write(cell, { n: 0 });
+    });
+    const change = (n: number) =>
+      store.update((transaction) => {
+        transaction.put(rows, row('a', -n));
+        transaction.put(rows, row('a', n));
+        transaction.put(rows, row(`new ${n}`, n));
+        transaction.write(cell, { n });
+        return transaction.changed();
+      });
+    const changed = await Promise.all([change(1), change(2), change(3)]);
+    expect(changed).toEqual(
+      [1, 2, 3].map((n) => [
+        { of: rows, key: 'a', before: row('a', n - 1), after: row('a', n) },
+        { of: rows, key: `new ${n}`, before: undefined, after: row(`new ${n}`, n) },
+        { of: cell, key: null, before: { n: n - 1 }, after: { n } },
+      ]),
+    );
+  });
+
   it('changes nothing in any port if the rule throws', async () => {
     const store = await open();
     await store.update((transaction) => {

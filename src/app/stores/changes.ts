@@ -2,13 +2,22 @@
 //
 // They are recorded as a list of calls. What the transaction reads of those ports shows the recorded writes. Both
 // stores share this part; only the commit differs.
-import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
-import type { Reader } from '../../store/state.ts';
+import {
+  type StateChanges,
+  changedRows,
+  createStateChanges,
+  freeze,
+  readThrough,
+  rowsIn,
+} from '../../store/changes.ts';
+import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
 import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../webhooks/queue/delivery.ts';
 
 export type Changes = StateChanges & {
+  /** The values that the present rule has replaced. Rules of one batch share all other changes. */
+  before: StateChanges;
   /** Writes to the ports, in the order of the calls. */
   writes: RecordedWrite[];
   /** The claimed deliveries that `writes` completes, by id. */
@@ -21,8 +30,8 @@ type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
 
 export function createChanges(): Changes {
   return {
-    tables: new Map(),
-    cells: new Map(),
+    ...createStateChanges(),
+    before: createStateChanges(),
     writes: [],
     completed: new Map(),
     deletedUploads: new Set(),
@@ -33,6 +42,7 @@ export function createChanges(): Changes {
 export function clear(changes: Changes): void {
   if (changes.tables.size > 0) changes.tables = new Map();
   if (changes.cells.size > 0) changes.cells = new Map();
+  changes.before = createStateChanges();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.completed.size > 0) changes.completed = new Map();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
@@ -52,12 +62,22 @@ function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFac
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
+  const reader = readThrough(base, changes);
+  const replace = (table: Table<never>, key: string, row: unknown) => {
+    const before = rowsIn(changes.before, table);
+    if (!before.has(key)) before.set(key, reader.get(table, key));
+    rowsIn(changes, table).set(key, row);
+  };
   return {
-    ...readThrough(base, changes),
-    put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
-    remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
-    write: (cell, value) => void changes.cells.set(cell, freeze(value)),
-    changed: () => changedRows(base, changes),
+    ...reader,
+    put: (table, row) => replace(table, table.keyOf(row), freeze(row)),
+    remove: (table, key) => replace(table, key, undefined),
+    write: (cell, value) => {
+      const { cells } = changes.before;
+      if (!cells.has(cell)) cells.set(cell, reader.read(cell));
+      changes.cells.set(cell, freeze(value));
+    },
+    changed: () => changedRows(changes.before, changes),
     ...factsThrough(facts, changes),
     audit: {
       record: (entry) => record((writes) => writes.audit.record(entry)),

@@ -14,6 +14,7 @@
 import { insertEntries } from '../../audit/audit-store-postgres.ts';
 import type { Mutex } from '../../lib/async.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
+import { createStateChanges } from '../../store/changes.ts';
 import { Batcher, attempt } from '../../store/postgres/batcher.ts';
 import { type Client, type Database, query } from '../../store/postgres/database.ts';
 import { isAborted } from '../../store/postgres/errors.ts';
@@ -151,7 +152,10 @@ export class Writer {
   #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
     const changes = createChanges();
     const transaction = createTransaction(this.#options.reader, changes, facts);
-    const values = updates.map(({ rule }) => rule(transaction));
+    const values = updates.map(({ rule }) => {
+      changes.before = createStateChanges();
+      return rule(transaction);
+    });
     return { values, changes, rows: this.#encode(changes) };
   }
 

@@ -1,5 +1,7 @@
 // Tests several processes on one PostgreSQL database: replication of the state, claims, and the end of a process.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { Database } from '../../src/store/postgres/database.ts';
 import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
@@ -116,6 +118,17 @@ describe('two processes on one PostgreSQL', () => {
     }
   });
 
+  it('read the changes of the other once for all refreshes of the same moment', async () => {
+    const [one, other] = await openTwice();
+    await one.update((transaction) => transaction.write(cell, { n: 1 }));
+    const spy = vi.spyOn(Database.prototype, 'probe');
+    expect(new Set(await Promise.all(count(1000).map(() => other.refresh())))).toEqual(new Set([true]));
+    expect(other.read(cell)).toEqual({ n: 1 });
+    // Both processes also read by themselves.
+    expect(spy.mock.calls.length).toBeLessThan(20);
+    spy.mockRestore();
+  });
+
   it('return the values that the other has written frozen', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
@@ -125,6 +138,35 @@ describe('two processes on one PostgreSQL', () => {
     await expect.poll(() => other.read(cell), soon).toEqual({ n: 1 });
     for (const value of [other.get(rows, 'a')?.inner, other.read(cell)])
       expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
+  });
+
+  it('delete the marks of removed rows after five minutes, in portions', async () => {
+    const database = await createTestDatabase();
+    let ahead = 0;
+    const runtime = {
+      ...realRuntime,
+      now: () => Date.now() + ahead,
+      sleep: (ms: number, signal?: AbortSignal) => realRuntime.sleep(Math.min(ms, 20), signal),
+    };
+    const store = await database.open({ runtime });
+    const keys = count(2_500).map(String);
+    await store.update((transaction) => {
+      for (const key of keys) transaction.put(rows, row(key, 1));
+      transaction.put(others, row('kept', 1));
+    });
+    await store.update((transaction) => {
+      for (const key of keys) transaction.remove(rows, key);
+    });
+    const marks = async () => {
+      const [found] = await database.ask('select count(*)::int as count from state where value is null');
+      return found?.count;
+    };
+    await realRuntime.sleep(100);
+    expect(await marks()).toBe(2_500);
+    ahead = 300_000;
+    await expect.poll(marks, soon).toBe(0);
+    const next = await database.open();
+    expect([next.count(rows), next.count(others)]).toEqual([0, 1]);
   });
 
   it('run updates one after another', async () => {

@@ -22,6 +22,7 @@ const removeEveryMs = 60_000;
 
 /** A process that was disconnected for longer loads everything again. */
 const removedRowsKeptMs = 300_000;
+const removedAtOnce = 1_000;
 
 type FollowerOptions = {
   readonly database: Database;
@@ -73,7 +74,7 @@ export class Follower {
     tasks.every('store retention', removeEveryMs, async (stopping) => {
       await removeOld(stopping);
       await deliveries.deleteOrphans(stopping);
-      await this.#removeRows();
+      await this.#removeRows(stopping);
     });
   }
 
@@ -111,7 +112,7 @@ export class Follower {
   }
 
   /** Deletes the marks of rows that were removed more than five minutes ago. */
-  async #removeRows(): Promise<void> {
+  async #removeRows(stopping: AbortSignal): Promise<void> {
     const { database, runtime, replica } = this.#options;
     if (database.isOutdated) return;
     const at = runtime.now();
@@ -119,18 +120,28 @@ export class Follower {
     let old: number | undefined;
     while ((this.#milestones[0]?.at ?? at) <= at - removedRowsKeptMs) old = this.#milestones.shift()?.version;
     if (old === undefined) return;
-    await database.use((client) =>
+    // In portions, so that no update waits long for the lock.
+    while (!stopping.aborted && (await this.#removePortion(old)) === removedAtOnce);
+  }
+
+  async #removePortion(upTo: number): Promise<number | undefined> {
+    const [, , removed] = await this.#options.database.use((client) =>
       Promise.all([
         query(client, 'begin'),
         query(client, 'select from clock for update'),
-        query(
+        query<{ count: number }>(
           client,
-          `with removed as (delete from state where value is null and kind <> 'cell' and version <= $1 returning 1)
-           update clock set pruned_to = greatest(pruned_to, $1) where exists (select from removed)`,
-          [old],
+          `with removed as (
+             delete from state where ctid = any(array(
+               select ctid from state where value is null and kind <> 'cell' and version <= $1 order by version limit $2))
+             returning 1),
+           noted as (update clock set pruned_to = greatest(pruned_to, $1) where exists (select from removed))
+           select count(*) from removed`,
+          [upTo, removedAtOnce],
         ),
         query(client, 'commit'),
       ]),
     );
+    return removed.rows[0]?.count;
   }
 }

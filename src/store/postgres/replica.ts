@@ -26,13 +26,14 @@ type ReplicaOptions = {
 type Clock = {
   readonly server: string;
   readonly version: number;
-  readonly pruned_to: number;
-  readonly oldest_writer: number;
+  readonly prunedTo: number;
+  readonly oldestWriter: number;
 };
 
 type StateRow = { readonly kind: string; readonly key: string; readonly value: unknown };
 
 export const cellKind = 'cell';
+const clockKind = 'clock';
 
 /** SQL: identifies a run of the database server. A replica that takes over has another one. */
 const server = 'extract(epoch from pg_postmaster_start_time())::text';
@@ -42,9 +43,10 @@ export function isOtherServer(parameter: string): string {
   return `${server} <> ${parameter}`;
 }
 
-/** One statement, so that the rows and the version are of one moment. */
-const changedRows = `select ${server} as server, c.version, c.pruned_to, c.oldest_writer, s.kind, s.key, s.value
-  from clock c left join state s on s.version > $1`;
+/** One statement, so that the rows and the clock are of one moment. */
+const changedRows = `select '${clockKind}' as kind, '' as key, json_build_object('server', ${server},
+    'version', version, 'prunedTo', pruned_to, 'oldestWriter', oldest_writer) as value from clock
+  union all select kind, key, value from state where version > $1`;
 
 export class Replica {
   readonly #options: ReplicaOptions;
@@ -62,23 +64,19 @@ export class Replica {
 
   /** Reads the changes since `seen`. Returns whether there were any. */
   async follow(client: Client): Promise<boolean> {
-    const { rows } = await query<Clock & StateRow>(client, changedRows, [this.seen]);
-    const clock = rows[0];
-    if (!clock) throw new Error('The table clock of the database is empty.');
-    this.#options.database.noteSchema(clock.oldest_writer);
+    const found = await readChanges(client, this.seen);
+    const { clock } = found;
+    this.#options.database.noteSchema(clock.oldestWriter);
     const isOther = clock.server !== this.server;
     if (clock.version === this.seen && !isOther) return false;
-    const isReloaded =
-      this.seen >= 0 && (isOther || this.seen < clock.pruned_to || clock.version < this.seen);
-    const { rows: changed } = isReloaded
-      ? await query<Clock & StateRow>(client, changedRows, [-1])
-      : { rows };
+    const isReloaded = this.seen >= 0 && (isOther || this.seen < clock.prunedTo || clock.version < this.seen);
+    const read = isReloaded ? await readChanges(client, -1) : found;
     if (isReloaded) this.#outdated.clear();
     // Without decoding all rows first, a row that cannot be read would leave the copy between two versions.
-    const changes = this.#decode(changed);
+    const changes = this.#decode(read.rows);
     if (isReloaded) this.#options.copy.clear();
     this.#options.copy.apply(changes);
-    this.seen = changed[0]?.version ?? clock.version;
+    this.seen = read.clock.version;
     this.server = clock.server;
     if (isReloaded && isOther) this.#options.onOtherServer();
     this.#options.onChange();
@@ -118,7 +116,11 @@ export class Replica {
       if (kind === cellKind)
         changes.cells.set({ name: key, initial: undefined, auditFields: notAudited }, freeze(value));
       // A newer version may have tables that this one does not know.
-      else if (table) rowsIn(changes, table).set(key, this.#decodeRow(table, key, value));
+      else if (table) {
+        const row = this.#decodeRow(table, key, value);
+        // Most rows contain their key: with the text of the row, the copy holds it once.
+        rowsIn(changes, table).set(row === undefined ? key : table.keyOf(row as never), row);
+      }
     }
     return changes;
   }
@@ -142,6 +144,17 @@ export class Replica {
     else this.#outdated.set(name, { table, key });
     return document;
   }
+}
+
+/** The rows that were changed after the version, and the clock. */
+async function readChanges(
+  client: Client,
+  since: number,
+): Promise<{ readonly clock: Clock; readonly rows: readonly StateRow[] }> {
+  const { rows } = await query<StateRow>(client, changedRows, [since]);
+  const clock = rows.find(({ kind }) => kind === clockKind);
+  if (!clock) throw new Error('The table clock of the database is empty.');
+  return { clock: clock.value as Clock, rows };
 }
 
 function contextOf({ name }: Table<never>, key: string, field: string): string {

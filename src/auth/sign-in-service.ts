@@ -44,13 +44,15 @@ type PasswordAttempt = {
   readonly address: string;
 };
 
-/** The entry of the audit trail for a sign-in that succeeds. */
+/** The entry of the audit trail for a sign-in that succeeds. The store may call it more than once. */
 type EntryOf = (user: User) => AuditEntry;
 
 type SignInRequest = PasswordAttempt & {
   readonly minutes: number;
   readonly binding: Binding;
   readonly userAgent: string | undefined;
+  /** The hash of a token that ends: that of the previous session of the browser. */
+  readonly replaces: string | undefined;
   readonly entryOf: EntryOf;
 };
 
@@ -104,7 +106,7 @@ export class SignInService {
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
-    const { username, minutes, binding, address, userAgent, entryOf } = request;
+    const { username, minutes, binding, address, userAgent, replaces = '', entryOf } = request;
     this.#requirePasswordsOf(username, address);
     const { passwordHash } = await this.#checkPassword(request);
     const { token, stored } = this.#newToken({ minutes, binding, address, userAgent });
@@ -112,6 +114,7 @@ export class SignInService {
       const user = findUser(transaction, username);
       // The password may have been changed during the hash.
       if (user?.passwordHash !== passwordHash) throw wrongCredentials();
+      if (transaction.get(tokens, replaces)) transaction.remove(tokens, replaces);
       this.#signInWithin(transaction, user, stored);
       transaction.audit.record(entryOf(user));
     });
@@ -136,7 +139,7 @@ export class SignInService {
   }
 
   /** Signs a user in without a password, for the program that has started the server. */
-  async issueToken(username: string, minutes: number, entryOf: (user: User) => AuditEntry): Promise<string> {
+  async issueToken(username: string, minutes: number, entryOf: EntryOf): Promise<string> {
     const { token, stored } = this.#newToken({ minutes, binding: null, address: null, userAgent: undefined });
     await this.#store.update((transaction) => {
       const user = findUser(transaction, username);

@@ -19,7 +19,7 @@ import {
 import { type PortalOptions, portalResources } from './portal.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
 import type { TokenService } from './token-service.ts';
-import { type Binding, expirationMinutes } from './token.ts';
+import { type Binding, expirationMinutes, hashToken } from './token.ts';
 import { findUser, sourceOf } from './user.ts';
 
 type TokensOptions = PortalOptions & {
@@ -79,7 +79,7 @@ export function tokensResource(options: TokensOptions): Resource {
   });
 }
 
-function generateTokenOperation({ tokenService, signInService, urls }: TokensOptions): Operation {
+function generateTokenOperation({ signInService, urls }: TokensOptions): Operation {
   return operation({
     title: 'Generate token',
     description:
@@ -102,6 +102,8 @@ function generateTokenOperation({ tokenService, signInService, urls }: TokensOpt
       role: null,
     }),
     run: async ({ values, request, auditEntry }): Promise<Outcome> => {
+      const entry = auditEntry({ changes: [] });
+      const hasSession = request.format === 'html' && request.cookie !== undefined;
       const { token, expires } = await signInService.signIn({
         username: values.username,
         password: values.password,
@@ -109,12 +111,11 @@ function generateTokenOperation({ tokenService, signInService, urls }: TokensOpt
         userAgent: [request.headers['user-agent']].flat()[0],
         minutes: Math.min(values.expiration, expirationMinutes.max),
         binding: bindingOf(bindingFields(values, request), request.address),
-        entryOf: ({ username: user, role }) => auditEntry({ user, role, changes: [] }),
+        replaces: hasSession ? hashToken(request.cookie) : undefined,
+        entryOf: ({ username: user, role }) => ({ ...entry, user, role }),
       });
       const json = { token, expires, ssl: urls.isHttps };
       if (request.format !== 'html') return { json };
-      // The new session replaces the previous session of the browser.
-      if (request.cookie !== undefined) await tokenService.revoke(request.cookie);
       const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': sessionCookieOf(token, urls.isHttps) } };
     },
@@ -141,7 +142,8 @@ function revokeTokenOperation({ tokenService, urls, store, hasProvider }: Tokens
     },
     run: async ({ values, request, actor, auditEntry }): Promise<Outcome> => {
       const token = tokenToRevoke(values.token, request);
-      await tokenService.revoke(token, actor && auditEntry({ changes: [] }));
+      // Without this condition, unknown tokens would wait for the updates of all processes, and delay them.
+      if (actor) await tokenService.revoke(token, auditEntry({ changes: [] }));
       const user = findUser(store, actor?.user ?? '');
       return {
         json: { status: 'success' },

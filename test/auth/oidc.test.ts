@@ -1,5 +1,6 @@
 // Sign-in at an identity provider: the way of a browser there and back, users, roles, local sign-in and sign-out.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { readToken, signToken, startProvider } from '../kit/identity-provider.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
@@ -138,6 +139,15 @@ describe('the callback', () => {
     expect(await statusOf(first)).toBe(200);
     const second = sessionOf(await signIn(server, provider, { session: first }));
     expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
+  });
+
+  it('keeps the previous session of the browser if the new one cannot be stored', async () => {
+    const first = sessionOf(await signIn(server, provider));
+    const { update } = server.store;
+    server.store.update = () => Promise.reject(new ServiceError('unavailable', 'The database is busy.'));
+    expect((await signIn(server, provider, { session: first })).statusCode).toBe(503);
+    server.store.update = update;
+    expect((await server.get('/admin', { ...html, cookie: first })).statusCode).toBe(200);
   });
 
   it('works in read-only mode', async () => {

@@ -1,5 +1,6 @@
 // Signing in and out with a browser.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Token, signInPath } from './tokens-kit.ts';
 
@@ -30,6 +31,22 @@ describe('a browser', () => {
     expect(response.headers['set-cookie']).toMatch(
       /^steward_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
     );
+  });
+
+  it('gets a session that replaces the one before, in one update', async () => {
+    const signIn = async (cookie = '') => {
+      const response = await server.post(signInPath, form, { cookie });
+      return (String(response.headers['set-cookie']).split(';', 1)[0] ?? '').trim();
+    };
+    const statusOf = async (cookie: string) => (await server.get('/admin', { cookie })).statusCode;
+    const first = await signIn();
+    const { update } = server.store;
+    server.store.update = () => Promise.reject(new ServiceError('unavailable', 'The database is busy.'));
+    await signIn(first);
+    server.store.update = update;
+    expect(await statusOf(first)).toBe(200);
+    const second = await signIn(first);
+    expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
   });
 
   it('gets a Location header with an encoded path', async () => {

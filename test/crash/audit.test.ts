@@ -238,7 +238,9 @@ async function readObjects(query: Query): Promise<Record<string, unknown>> {
 
 /** The addresses of the sign-ins whose tokens the database holds. */
 async function readSessions(query: Query, requests: ReadonlyMap<string, Request>): Promise<string[]> {
-  const rows = await query<{ address: string }>('select address from tokens');
+  const rows = await query<{ address: string }>(
+    `select value ->> 'address' as address from state where kind = 'tokens' and value is not null`,
+  );
   return rows
     .map(({ address }) => address)
     .filter((address) => requests.has(address))

@@ -58,6 +58,7 @@ class LongestFirst extends BaseSequencer {
 const cost = [
   'test/hard/{bodies,found,fuzz,large-catalog,manifests}.test.ts',
   'test/kubernetes/{matching,registry-auth}.test.ts',
+  'test/store/token-rules.test.ts',
 ];
 
 /** A real cluster is slower than the one of the tests. */

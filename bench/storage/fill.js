@@ -12,11 +12,13 @@ export async function fillEventIds(client, count, publishedAt) {
 /** A hundred tokens for each user, the most that a user may have by default. */
 export async function fillTokens(client, count, expires) {
   await client.query(
-    `insert into tokens (hash, id, username, credential_id, created_at, expires, binding)
-     select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '='), 'token-' || n, 'user' || n / 100,
-       gen_random_uuid()::text, $2::bigint - 3600000, $2, null
-     from generate_series(1, $1::bigint) n`,
-    [count, expires],
+    `insert into state (kind, key, value, version)
+     select 'tokens', hash, json_build_object('hash', hash, 'id', gen_random_uuid(), 'username', 'user' || n / 100,
+       'credentialId', gen_random_uuid(), 'createdAt', $2::bigint - 3600000, 'expires', $2::bigint,
+       'binding', null, 'address', '192.0.2.' || n % 256, 'userAgent', $3::text, 'lastUsedAt', $2::bigint - 3600000), version
+     from clock, generate_series(1, $1::bigint) n
+     cross join lateral (select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '=') as hash) h`,
+    [count, expires, 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'],
   );
 }
 
@@ -144,7 +146,7 @@ export async function settle(client) {
 export async function countExpired(client, jobHistory) {
   const { rows } = await client.query(
     `select (select count(*) from event_ids where published_at <= $1::bigint - 86400000)::int as "eventIds",
-       (select count(*) from tokens where expires <= $1::bigint)::int as tokens,
+       (select count(*) from state where kind = 'tokens' and (value ->> 'expires')::bigint <= $1::bigint)::int as tokens,
        greatest(0, (select count(distinct job_id) from messages) - $2::int)::int as jobs`,
     [Date.now(), jobHistory],
   );

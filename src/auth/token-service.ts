@@ -66,7 +66,8 @@ export class TokenService {
 
   /** The binding of a token never changes, so it is not checked again for the same request. */
   async identifyAgain(identity: Identity): Promise<Identity> {
-    if (identity.caller.key === undefined) await this.#find(() => findToken(this.#store, identity.tokenHash));
+    // Another process may have ended the token or key a moment ago.
+    await this.#store.refresh();
     return this.#identifyIn(this.#store, identity);
   }
 
@@ -90,20 +91,25 @@ export class TokenService {
     }
   }
 
-  async revoke(token: string, entry?: AuditEntry): Promise<void> {
+  async revoke(token: string, entry: AuditEntry): Promise<void> {
     const hash = hashToken(token);
     await this.#store.update((transaction) => {
       if (!transaction.get(tokens, hash)) return;
       transaction.remove(tokens, hash);
-      if (entry) transaction.audit.record(entry);
+      transaction.audit.record(entry);
     });
   }
 
-  /** Looks again after a refresh, because another process may have issued the token or key a moment ago. */
+  /**
+   * Looks again after a refresh, because another process may have issued the token or key a moment ago. Callers of the
+   * same moment share the refresh, so that unknown tokens do not load the database.
+   */
   async #find<T>(find: () => T | undefined): Promise<T | undefined> {
     const found = find();
     if (found !== undefined) return found;
-    await this.#store.refresh();
+    // Without this, clients would give up a valid token.
+    if (!(await this.#store.refresh()))
+      throw new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
     return find();
   }
 
@@ -164,7 +170,8 @@ export class TokenService {
     while (expired.length > 0 && !stopping.aborted) {
       const part = expired.splice(0, sweptAtOnce);
       await this.#store.update((transaction) => {
-        for (const { hash } of part) transaction.remove(tokens, hash);
+        // Another process may have removed some of them meanwhile.
+        for (const { hash } of part) if (transaction.get(tokens, hash)) transaction.remove(tokens, hash);
       });
     }
   }

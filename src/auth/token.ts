@@ -27,9 +27,9 @@ export type Token = {
 /** The operations that change tokens record what they do. */
 export const tokens: Table<Token> = { name: 'tokens', keyOf: ({ hash }) => hash, auditFields: notAudited };
 
-/** Newest first. */
+/** Newest first. `username` is the name as the user has it: there may be 100,000 tokens to compare it with. */
 export function tokensOf(reader: Reader, username: string): Token[] {
-  const own = [...reader.all(tokens)].filter((token) => isOf(token, username));
+  const own = [...reader.all(tokens)].filter((token) => token.username === username);
   return own.reverse().sort((one, other) => other.createdAt - one.createdAt);
 }
 
@@ -64,10 +64,6 @@ export function recordTokenUse(transaction: Transaction, hash: string, at: numbe
 
 export function expiredTokens(reader: Reader, at: number): Token[] {
   return [...reader.all(tokens)].filter(({ expires }) => expires <= at);
-}
-
-function isOf(token: Token, username: string): boolean {
-  return token.username.toLowerCase() === username.toLowerCase();
 }
 
 export const expirationMinutes = { default: 120, max: 20160 } as const;

@@ -175,7 +175,7 @@ export function requireOwnUser(reader: Reader, caller: Caller): User {
 }
 
 /** The name comes from a form field, so an unknown user is a problem of that field. */
-function requireUser(reader: Reader, username: string): User {
+export function requireUser(reader: Reader, username: string): User {
   const user = findUser(reader, username);
   if (user === undefined) throw invalid([unknownUser(username)]);
   return user;

@@ -31,6 +31,7 @@ import {
   removeUser,
   requireFreeName,
   requireLocal,
+  requireUser,
   sessionsOf,
   sourceOf,
   unknownUser,
@@ -179,9 +180,9 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
       return userExists(store, values.username);
     },
     run: async ({ values: { username }, update }) => {
-      const user = findUser(store, username);
-      const sessions = user ? sessionsOf(store, user, runtime.now()).length : 0;
-      await update((transaction) => endTokens(transaction, username), {
+      const user = requireUser(store, username);
+      const sessions = sessionsOf(store, user, runtime.now()).length;
+      await update((transaction) => endTokens(transaction, user.username), {
         target: targetOf(username),
         changes: () => compareFields({ sessions }, { sessions: 0 }),
       });

@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts';
  */
 export type RetryAfterRefresh = <T>(read: () => T | Promise<T>) => Promise<T>;
 
-export function createRetryAfterRefresh(refresh: () => Promise<void>): RetryAfterRefresh {
+export function createRetryAfterRefresh(refresh: () => Promise<unknown>): RetryAfterRefresh {
   return async (read) => {
     try {
       return await read();

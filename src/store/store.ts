@@ -29,8 +29,8 @@ type StoreCore = {
   update: <T>(rule: (transaction: Transaction) => T, needs?: Needs) => Promise<T>;
   /** Whether the process is running. A process that died counts as alive until its lease expires. */
   isAlive: (process: string) => boolean;
-  /** Reads the changes of other processes into memory. Does nothing while the database is unavailable. */
-  refresh: () => Promise<void>;
+  /** Reads the changes of other processes into memory. The result is whether the database could be read. */
+  refresh: () => Promise<boolean>;
   /** A number that changes with every update of the table or cell. */
   version: (of: Table<never> | AnyCell) => number;
   /**

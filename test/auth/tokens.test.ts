@@ -102,6 +102,33 @@ describe('generateToken', () => {
   });
 });
 
+describe('an unknown token or key', () => {
+  const unknown = ['unknown', `stw_${'k'.repeat(43)}`];
+
+  it('is refused after the server has read the changes of other processes', async () => {
+    const { refresh } = server.store;
+    let refreshes = 0;
+    server.store.refresh = () => {
+      refreshes += 1;
+      return refresh();
+    };
+    for (const token of unknown) expect(await statusOf(token)).toBe(401);
+    expect(refreshes).toBe(2);
+  });
+
+  it('is not refused while the server cannot read them', async () => {
+    const { token } = await signIn();
+    server.store.refresh = () => Promise.resolve(false);
+    for (const each of unknown) {
+      const response = await server.get('/admin', { authorization: `Bearer ${each}` });
+      expect(response.statusCode).toBe(503);
+      expect(response.headers['retry-after']).toBe('5');
+    }
+    expect((await server.post('/tokens/revokeToken', { token: 'unknown' })).statusCode).toBe(503);
+    expect(await statusOf(token)).toBe(200);
+  });
+});
+
 describe('bindings', () => {
   it('a token bound to the address of its request works only from there', async () => {
     const here = await server.http.inject({

@@ -1,5 +1,6 @@
 // Two servers share one store, like two processes: each finds the changes of the other.
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { entriesOf } from '../audit/kit.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 
 let one: Server;
@@ -24,9 +25,18 @@ it('both servers accept a token as soon as one has issued it', async () => {
     const listed = await to.soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>', {
       authorization: `Bearer ${token}`,
     });
-    answers.push(`${read.statusCode} ${posted.statusCode} ${listed.statusCode}`);
+    answers.push(`${signedIn.statusCode} ${read.statusCode} ${posted.statusCode} ${listed.statusCode}`);
   }
-  expect(new Set(answers)).toEqual(new Set(['200 200 200']));
+  expect(new Set(answers)).toEqual(new Set(['200 200 200 200']));
+});
+
+it('both servers sign users in at the same moment', async () => {
+  const signIns = Array.from({ length: 12 }, (_, n) =>
+    (n % 2 === 0 ? one : other).post('/tokens/generateToken', { username: 'member', password }),
+  );
+  expect((await Promise.all(signIns)).map(({ statusCode }) => statusCode)).toEqual(signIns.map(() => 200));
+  const entries = await entriesOf(one);
+  expect(entries.filter(({ operation }) => operation === 'tokens/generateToken')).toHaveLength(12);
 });
 
 it('both servers accept the token of a new user, and of a new password, as soon as one has issued it', async () => {

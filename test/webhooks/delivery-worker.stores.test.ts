@@ -136,8 +136,9 @@ it('a process that has not received a webhook yet does not discard its delivery'
   const get: Store['get'] = (table, key) =>
     isBehind && table.name === webhooks.name ? undefined : store.get(table, key);
   const refresh = async () => {
-    await store.refresh();
+    const isRead = await store.refresh();
     isBehind = false;
+    return isRead;
   };
   hooks = await startHooks({ store: { ...store, get, refresh } });
   const { id } = await hooks.register();

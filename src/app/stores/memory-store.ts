@@ -120,7 +120,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
         deliveries.notify();
       }),
     isAlive: (process) => process === self,
-    refresh: () => Promise.resolve(),
+    refresh: () => Promise.resolve(true),
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],

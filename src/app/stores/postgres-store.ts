@@ -201,7 +201,13 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     uploads,
     update: (rule, needs) => writer.update(rule, needs),
     isAlive: (process) => peers.isAlive(process),
-    refresh: () => (database.failure ? Promise.resolve() : follower.poll().catch(() => undefined)),
+    refresh: async () => {
+      if (database.failure) return false;
+      return follower.poll().then(
+        () => true,
+        () => false,
+      );
+    },
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [

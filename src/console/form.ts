@@ -1,20 +1,17 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
 import { needsToken } from '../lib/caller.ts';
-import type { Problem } from '../lib/errors.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
-import { type Parts, type PickOption, boxName, carriedPrefix } from '../rest/fields.ts';
-import type { Operation, Option, Suggestions } from '../rest/resource.ts';
+import { type Parts, type PickOption, boxName } from '../rest/fields.ts';
+import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 
-export type ProblemList = { readonly message: string; readonly details: readonly string[] };
-
-export type FormError = ProblemList & { readonly problems: readonly Problem[] };
+export type ProblemList = Pick<FormError, 'message' | 'details'>;
 
 export type FormView = {
   readonly action: string;
-  readonly entered: Readonly<Record<string, string | undefined>>;
+  readonly entered: Entered;
   readonly suggestions: Suggestions;
   readonly unchanged?: Readonly<Record<string, string>>;
   readonly warning?: string | undefined;
@@ -43,8 +40,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const isHidden = (name: string) =>
     fields.some(([known, { control }]) => known === name && control === 'hidden');
   const carried = Object.keys(view.entered).filter(
-    (name) =>
-      isHidden(name) || name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
+    (name) => isHidden(name) || (name === 'next' && !('next' in operation.fields)),
   );
   const viewOf = ([name, field]: NamedField) =>
     fieldView(name, field, {
@@ -106,30 +102,34 @@ export function renderProblems({ message, details }: ProblemList, { takesFocus =
   </div>`;
 }
 
-function problemsWith(name: string, error: FormError | undefined): string[] {
+export function problemsWith(name: string, error: FormError | undefined): string[] {
   return (error?.problems ?? []).flatMap(({ field, message }) => (field === name ? message : []));
 }
 
 type FieldView = {
   readonly entered: string;
   readonly problems: readonly string[];
-  readonly suggestions: readonly string[] | readonly Option[];
-  readonly unchanged: string | undefined;
-  readonly takesFocus: boolean;
+  readonly suggestions?: readonly string[] | readonly Option[];
+  readonly unchanged?: string | undefined;
+  readonly takesFocus?: boolean;
+  /** The HTML id. Default: the name. */
+  readonly id?: string;
 };
 
 const maxSuggestions = 200;
 
 /** With a script, a time is entered in the zone of the browser, which the label then names. */
-export const zoneView = html` (<span data-zone>UTC</span>)`;
+const zoneView = html` (<span data-zone>UTC</span>)`;
 
-function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
+export function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
-  if (field.parts) return partsView(name, field.parts, view.entered);
-  const { entered, problems } = view;
+  if (field.parts?.render) return partsView(name, field.parts.render, view.entered);
+  const { entered, problems, id = name } = view;
   const { description, control, allowed, fallback, schema, isRequired } = field;
   const options = optionsOf(field, view);
-  const suggestions = view.suggestions.filter((one) => typeof one === 'string').slice(0, maxSuggestions);
+  const suggestions = (view.suggestions ?? [])
+    .filter((one) => typeof one === 'string')
+    .slice(0, maxSuggestions);
   const defaultText = options || fallback === undefined ? '' : String(fallback);
   const hint = [
     // The picker of a time shows its format, and a list of suggestions what they mean.
@@ -138,22 +138,22 @@ function fieldView(name: string, field: FieldDescription, view: FieldView): Html
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
   ];
-  const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
-  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'} ${view.takesFocus && 'autofocus'}
-  ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
+  const describedBy = [`${id}-hint`, ...(problems.length > 0 ? [`${id}-problem`] : [])].join(' ');
+  const marks = html`id="${id}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'} ${view.takesFocus && 'autofocus'}
+  ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${id}-list"`}`;
   return html`<div class="field">
-    <label for="${name}"
+    <label for="${id}"
       >${labelOf(name, field)}${control === 'time' && zoneView}${isRequired && html` <span class="required">required</span>`}</label
     >
     ${options ? choiceView(field, options, marks, view) : controlView(field, marks, entered)}
     ${
       suggestions.length > 0 &&
-      html`<datalist id="${name}-list">
+      html`<datalist id="${id}-list">
         ${suggestions.map((value) => html`<option value="${value}"></option>`)}
       </datalist>`
     }
-    <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
-    ${problems.length > 0 && problemView(name, problems)}
+    <p class="hint" id="${id}-hint">${hint.filter(Boolean).join(' ')}</p>
+    ${problems.length > 0 && problemView(id, problems)}
   </div> `;
 }
 
@@ -183,13 +183,13 @@ function boxesView(
 }
 
 /** The parts show their own problems. */
-function partsView(name: string, { render }: Parts, entered: string): Html {
+function partsView(name: string, render: NonNullable<Parts['render']>, entered: string): Html {
   return html`<input type="hidden" name="${boxName(name)}" value="" />
     ${render(entered)} `;
 }
 
-function problemView(name: string, problems: readonly string[]): Html {
-  return html`<p class="problem" id="${name}-problem">${problems.map(capitaliseWord).join(' ')}</p>`;
+function problemView(id: string, problems: readonly string[]): Html {
+  return html`<p class="problem" id="${id}-problem">${problems.map(capitaliseWord).join(' ')}</p>`;
 }
 
 function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {
@@ -202,7 +202,7 @@ function boxView(name: string, { value, label, description }: PickOption, isChos
 }
 
 /** The values of a choice. A long list is cut, but not what was entered. */
-function optionsOf(field: FieldDescription, { suggestions, entered }: FieldView): Option[] | undefined {
+function optionsOf(field: FieldDescription, { suggestions = [], entered }: FieldView): Option[] | undefined {
   const choices = choicesOf(field);
   if (choices) return choices.map((value) => ({ value, label: field.choiceLabels?.[value] ?? value }));
   const options = suggestions.filter((one) => typeof one !== 'string');

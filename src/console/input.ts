@@ -1,7 +1,7 @@
 // The input of a form: what its page shows at first, after a refusal, and after the session has ended.
 import type { Problem } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { carriedPrefix, metaOf } from '../rest/fields.ts';
+import { metaOf } from '../rest/fields.ts';
 import { type Form, textIn } from '../rest/form.ts';
 import { type RestRequest, maxNextLength } from '../rest/request.ts';
 import type { Operation } from '../rest/resource.ts';
@@ -46,7 +46,7 @@ function linkedTexts(form: Form, operation: Operation): Record<string, string> {
     return meta !== undefined && meta.control !== 'password';
   };
   const texts = Object.keys(form)
-    .filter((name) => name === 'next' || name.startsWith(carriedPrefix) || isShown(name))
+    .filter((name) => name === 'next' || isShown(name))
     .map((name) => [name, textIn(form, name)] as const);
   return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }

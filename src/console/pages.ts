@@ -129,10 +129,17 @@ type OperationView = FormView & {
     readonly nextStep: PageAction | undefined;
   };
   readonly parent: PageLink;
+  /** Of the operation, instead of its form or its result. */
+  readonly view: Html | undefined;
 };
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
   const { result, parent, entered } = view;
+  const commands = commandView([postCommand(view.address, operation, view.entered)], [], operation.fields);
+  if (view.view) {
+    const lead = html`<p class="lead">${operation.description}</p>`;
+    return renderPage(layout, view.view, html`${lead} ${commands}`);
+  }
   // A path with the id of a new item exists only later.
   const back = /\{|%7B/i.test(entered.next ?? '') ? undefined : ownPath(entered.next ?? '');
   return renderPage(
@@ -140,7 +147,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     html`<p class="lead">${operation.description}</p>
       ${result ? resultView(result) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
       ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${titleAgain(operation)}</a></p>`}`,
-    commandView([postCommand(view.address, operation, view.entered)], [], operation.fields),
+    commands,
   );
 }
 

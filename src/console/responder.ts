@@ -5,21 +5,23 @@ import type { PublicUrls } from '../http/urls.ts';
 import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { carriedPrefix, formPageField, metaOf, requestedFields } from '../rest/fields.ts';
-import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
+import { metaOf, requestedFields } from '../rest/fields.ts';
+import { parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
+  type FormError,
   type NextStep,
   type Notice,
   type NoticeLink,
   type Operation,
   type Outcome,
+  type PageContext,
   type Resource,
   fieldsOf,
 } from '../rest/resource.ts';
 import type { PageAction } from './action.ts';
 import { crumbsOf } from './crumbs.ts';
-import type { FormError, FormView } from './form.ts';
+import type { FormView } from './form.ts';
 import type { Frame } from './frame.ts';
 import { enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
 import { sentenceOf } from './labels.ts';
@@ -79,7 +81,8 @@ export class HtmlResponder {
     const { names = {} } = outcome;
     const { operation, resource } = rest.entry;
     const own = resource.onPost === operation ? this.#path(rest.segments) : undefined;
-    return ownPath(nextOf(rest.form, names)) ?? own ?? this.#linkOf(outcome.notice?.link)?.href;
+    const next = fillIn(textIn(rest.form, 'next') ?? '', names);
+    return ownPath(next) ?? own ?? this.#linkOf(outcome.notice?.link)?.href;
   }
 
   #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
@@ -145,7 +148,7 @@ export class HtmlResponder {
     if (!rest.isPost || operation?.form !== 'derived')
       return this.#sendSignIn(rest, reply, status, { error });
     const own = this.#path(rest.segments);
-    const kept = ownPath(textIn(rest.form, formPageField) ?? '') ?? keepInput(rest, operation, own);
+    const kept = keepInput(rest, operation, own);
     const hasSession = (rest.identity?.formToken ?? '') !== '';
     if (hasSession && kept !== undefined) return this.#seeOther(reply, kept, renewedSession);
     return this.#sendSignIn(rest, reply, status, {
@@ -173,19 +176,7 @@ export class HtmlResponder {
           description: resource.isFolder ? description : undefined,
         }));
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
-    const view = await resource.view?.({
-      subject,
-      json: json as never,
-      caller,
-      query,
-      formToken: identity?.formToken ?? '',
-      isReadOnly: frame.isReadOnly,
-      now: frame.now,
-      address: addressOf(this.#path(segments), query),
-      here: (...beneath) => this.#path([...segments, ...beneath]),
-      href: (...path) => this.#path(path),
-    });
-    const isStep = resource.isStep(query);
+    const view = await resource.view?.(this.#pageContext(rest, json));
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const layout = {
       ...this.#layout(rest, resource.titleOf(subject, query)),
@@ -196,8 +187,8 @@ export class HtmlResponder {
       address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
-      children: isStep ? [] : allowed(resource.resources),
-      operations: isStep ? [] : operations,
+      children: allowed(resource.resources),
+      operations,
       form: this.#ownForm(
         rest,
         operations.some(({ code }) => code === resource.form),
@@ -225,6 +216,24 @@ export class HtmlResponder {
     };
   }
 
+  #pageContext(rest: RestRequest, json: Json): PageContext<unknown, never> {
+    const { frame } = this.#options;
+    const { segments, identity } = rest;
+    const query = pageQuery(rest);
+    return {
+      subject: rest.subject?.found,
+      json: json as never,
+      caller: identity?.caller,
+      query,
+      formToken: identity?.formToken ?? '',
+      isReadOnly: frame.isReadOnly,
+      now: frame.now,
+      address: addressOf(this.#path(segments), query),
+      here: (...beneath) => this.#path([...segments, ...beneath]),
+      href: (...path) => this.#path(path),
+    };
+  }
+
   #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {
     const suggestions = operation.suggest(rest.subject?.found, rest.identity?.caller);
     const unchanged = rest.subject ? operation.unchanged(rest.subject.found) : {};
@@ -247,11 +256,17 @@ export class HtmlResponder {
     const entered = rest.isPost
       ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
       : presentTexts(rest.subject?.found, rest.form, operation);
+    // A form may be refused before its caller is known.
+    const hasView = mayCall(rest.identity?.caller, operation.access);
+    const formPage = { ...this.#pageContext(rest, null), entered, error };
+    const view = hasView ? (result ?? operation).view?.(formPage) : undefined;
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),
       address: urls.shellUrl(prefix, segments),
       parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
       error,
+      // The derived form shows an error too: the database may be unavailable.
+      view: await (error ? view?.catch(() => undefined) : view),
       warning:
         rest.subject && !result && !error ? await operation.warning(rest.subject.found, entered) : undefined,
       ...(result && {
@@ -392,17 +407,7 @@ function pageQuery({ queryText, entry }: RestRequest): URLSearchParams {
   return query;
 }
 
-/** `next` with the names of new items, and with the parameters that the form carries. */
-function nextOf(form: Form, names: Readonly<Record<string, string>>): string {
-  const path = fillIn(textIn(form, 'next') ?? '', names);
-  const carried = Object.keys(form).filter((name) => name.startsWith(carriedPrefix));
-  if (carried.length === 0 || ownPath(path) === undefined) return path;
-  const url = new URL(path, 'http://own');
-  for (const name of carried)
-    url.searchParams.set(name.slice(carriedPrefix.length), textIn(form, name) ?? '');
-  return url.pathname + url.search + url.hash;
-}
-
+/** `next` with the names of new items. */
 function fillIn(path: string, names: Readonly<Record<string, string>>): string {
   return Object.entries(names).reduce(
     (filled, [name, value]) =>

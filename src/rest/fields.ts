@@ -45,8 +45,8 @@ declare module 'zod' {
 }
 
 export type Parts = {
-  /** The inputs for a text of the field. */
-  readonly render: (text: string) => Html;
+  /** The inputs for a text of the field. Without it, the derived form shows the text. */
+  readonly render?: (text: string) => Html;
   /** The text of the field, from the values of the inputs by their names after `boxName`. */
   readonly join: (values: Readonly<Record<string, string>>) => string;
 };
@@ -92,26 +92,18 @@ export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
   return { ...(inner && metaOf(inner)), ...z.globalRegistry.get(field) };
 }
 
-/** A form may add parameters to the query of `next`: the field `next.q` becomes the parameter `q`. */
-export const carriedPrefix = 'next.';
-
-/** A page whose address contains the input of its form. The reader returns to it after signing in again. */
-export const formPageField = 'page';
-
 export function requestedFields(fields: Fields): RequestedFields {
   const requested = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
     ['token', 'text'],
     ['next', 'text'],
-    [formPageField, 'text'],
   ]);
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, metaOf(field).control === 'file' ? 'file' : 'text');
   }
   const boxes = Object.keys(fields).filter((name) => hasBoxes(fields[name]));
   const isBox = (name: string) => boxes.some((field) => name.startsWith(boxName(field)));
-  const kindOf = (name: string) =>
-    requested.get(name) ?? (name.startsWith(carriedPrefix) || isBox(name) ? 'text' : undefined);
+  const kindOf = (name: string) => requested.get(name) ?? (isBox(name) ? 'text' : undefined);
   return { get: kindOf, has: (name) => kindOf(name) !== undefined };
 }
 

@@ -79,6 +79,8 @@ export type Outcome = {
   readonly shownOnce?: { readonly label: string; readonly value: string; readonly hint: string };
   /** The operation that a reader of `shownOnce` is likely to want next. */
   readonly nextStep?: NextStep;
+  /** The page with `f=html`, if there is no `next`. */
+  readonly view?: ViewOfForm<unknown>;
 };
 
 /** A button for an operation without required fields. The operation leads to `next`. */
@@ -122,8 +124,6 @@ type ResourceOf<S, V, J, P = J> = {
   readonly form: string | undefined;
   /** Whether its page is only a list of resources and operations, which are then explained. */
   readonly isFolder: boolean;
-  /** Whether the page is one step of a task. It then has no lists of resources and operations. */
-  readonly isStep: (query: URLSearchParams) => boolean;
   /** The operations that the page lists now: not those that would be refused. */
   readonly isOffered: (subject: S, operation: string) => boolean;
   /** Whether something on the page is in progress: browsers without scripts then reload the page. */
@@ -167,7 +167,22 @@ export type Suggestions = Readonly<Record<string, readonly string[] | readonly O
 
 export type Option = { readonly value: string; readonly label: string };
 
-type Entered = Readonly<Record<string, string | undefined>>;
+export type Entered = Readonly<Record<string, string | undefined>>;
+
+/** Why a form was refused. */
+export type FormError = {
+  readonly message: string;
+  readonly details: readonly string[];
+  readonly problems: readonly Problem[];
+};
+
+export type FormPage<S = unknown> = PageContext<S> & {
+  readonly entered: Entered;
+  readonly error: FormError | undefined;
+};
+
+/** A page for what was entered. Undefined: the derived page. */
+type ViewOfForm<S> = (page: FormPage<S>) => Promise<Html | undefined> | undefined;
 
 /** `V` is the type of the values of the fields, `C` that of what `check` prepares and `P` that of what `run` gets of it. */
 type OperationOf<S, V, C, P = C> = {
@@ -200,6 +215,7 @@ type OperationOf<S, V, C, P = C> = {
   /** Who calls an operation that needs no token. Undefined: nobody is known, so the audit trail records nothing. */
   readonly actor: ((call: Call<S, Partial<V>>) => Actor | undefined | Promise<Actor | undefined>) | undefined;
   readonly form: 'derived' | 'sign-in';
+  readonly view: ViewOfForm<S>;
   /** For the OpenAPI document: the errors that do not follow from the other properties. */
   readonly refusals: readonly ErrorKind[];
   readonly run: (call: PreparedCall<S, V, P>) => Outcome | Promise<Outcome>;
@@ -237,7 +253,6 @@ export function resource<
     view: undefined,
     form: undefined,
     isFolder: false,
-    isStep: () => false,
     isOffered: () => true,
     isInProgress: () => false,
     titleOf: () => described.title,
@@ -281,6 +296,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     check: undefined,
     actor: undefined,
     form: 'derived',
+    view: () => undefined,
     refusals: [],
     ...described,
   };

@@ -24,6 +24,8 @@ import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
 import { type OnJobChange, startJob } from './jobs/job.ts';
 import { digestPlan } from './planning/plan-digest.ts';
+import { settingParts } from './pages/settings.ts';
+import { upgradeWizard } from './pages/wizard.ts';
 import { planToJson } from './planning/plan.ts';
 import { type PreparedJob, noSuchVersion, prepareRollback, hasSameBasis } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
@@ -85,11 +87,11 @@ function manifestField(store: ReadableStore) {
 function upgradeFields(store: ReadableStore) {
   return {
     versionManifest: versionField,
-    upgradeSettings: jsonObject()
-      .optional()
-      .describe(
+    upgradeSettings: jsonObject().optional().meta({
+      description:
         'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
-      ),
+      parts: settingParts,
+    }),
     licenseFile: file()
       .optional()
       .describe(
@@ -139,13 +141,15 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   });
 }
 
-function planOperation({ store, executor }: OperationsOptions): Operation {
+function planOperation(options: OperationsOptions): Operation {
+  const { store, executor } = options;
   return operation({
     title: 'Plan',
     description: 'Shows what an upgrade would do and what blocks it. Starts nothing.',
     effect: 'reads',
     fields: upgradeFields(store),
     answer: planAnswer,
+    view: (page) => upgradeWizard(options, page, 'settings'),
     run: async ({ values }) => {
       const prepared = await planUpgrade(store, executor, values);
       const { from, to, plan, problems, notices } = prepared;
@@ -158,6 +162,7 @@ function planOperation({ store, executor }: OperationsOptions): Operation {
           problems: problems.map(formatProblem),
           notices,
         },
+        view: (page) => upgradeWizard(options, page, 'plan', prepared),
       };
     },
   });
@@ -170,6 +175,7 @@ function upgradeOperation(options: OperationsOptions): Operation {
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
     fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...startFields },
     answer: statusAnswer,
+    view: (page) => upgradeWizard(options, page, 'plan'),
     check: async ({ values }) => {
       const { problems, prepared } = await checkUpgrade(options, values);
       const found = [...startProblems(values.startAt, options.runtime.now()), ...licenseProblems(values)];

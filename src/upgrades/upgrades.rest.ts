@@ -17,7 +17,7 @@ import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
 import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
 import type { JobWatcher } from './jobs/job-watcher.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
-import { isWizard, upgradesPage } from './pages/overview.ts';
+import { upgradesPage } from './pages/overview.ts';
 import { versionTable, versionsView } from './pages/versions.ts';
 import {
   deployment,
@@ -75,7 +75,6 @@ function upgradesResource(options: UpgradesOptions): Resource {
       return statusReader.read(store.read(newestJob), after);
     },
     view: upgradesPage(options),
-    isStep: (query) => isWizard(store, query),
     isInProgress: () => isJobRunning(store),
     operations: upgradeOperations(options),
     resources: childResources(options),

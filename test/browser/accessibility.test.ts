@@ -146,14 +146,20 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     const ids = await createSampleData(steward);
     const windows = '[{"days":["sat","sun"],"from":"22:00","to":"04:00","timeZone":"Europe/Vienna"}]';
     await steward.act('system/upgrades/config/update', { windows });
-    const upgradePage = `/admin/system/upgrades?version=${release}`;
+    const settings = (value = '') => ({
+      upgradeSettings: JSON.stringify({ userInputs: [{ id: 'licenseUpload', value }] }),
+    });
+    const wizardPage = (operation: string, fields = {}) => {
+      const query = new URLSearchParams({ versionManifest: JSON.stringify({ id: release }), ...fields });
+      return `/admin/system/upgrades/${operation}?${query.toString()}`;
+    };
     const more = [
       '/services',
       '/admin/services?q=map',
       '/admin/services/Operations',
-      upgradePage,
-      `${upgradePage}&step=plan`,
-      `${upgradePage}&step=plan&setting.licenseUpload=${ids.itemID}`,
+      wizardPage('plan'),
+      wizardPage('upgrade'),
+      wizardPage('upgrade', settings(ids.itemID)),
     ];
     const paths = [...pathsOfAll(steward.trees, ids), ...more];
     expect(paths.length).toBeGreaterThan(60);

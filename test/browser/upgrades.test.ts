@@ -49,14 +49,16 @@ const hideAndNotify = `
   };
 `;
 
-/** Chooses the release, uploads its license with the settings and starts the upgrade. */
+/** Chooses the release, uploads its license, enters the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.goto(`${upgrades}/available`);
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
+  await page.getByRole('link', { name: 'Upload a file …' }).click();
+  await page.getByLabel('File').setInputFiles(license);
+  await page.getByRole('button', { name: 'Upload file' }).click();
   await page.getByLabel('Install the patches of the release too').selectOption('Yes');
-  await page.getByLabel('License file').setInputFiles(license);
-  await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
-  await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Show the plan' }).click();
+  await page.getByRole('heading', { name: 'Plan', level: 3 }).waitFor();
   // There is no way back, so the browser requires the version.
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
   const confirm = page.getByLabel(/^Type .* to confirm/).first();
@@ -265,7 +267,7 @@ describe.skipIf(!hasChromium)('a scheduled upgrade', patience, () => {
   it('starts at the time that was entered in the zone of the reader, and can be moved and cancelled', async () => {
     const { address, token, read, runtime } = await startWithClock();
     const page = await open(address, { token, timezoneId: 'America/New_York' });
-    await page.goto(`${upgrades}?version=pat_17022022_1250`);
+    await page.goto(`${upgrades}/plan?versionManifest={"id":"pat_17022022_1250"}`);
     const local = (aheadMs: number) => {
       const wanted = new Date(runtime.now() + aheadMs);
       const text = wanted.toLocaleString('sv-SE', { timeZone: 'America/New_York' }).slice(0, 16);

@@ -55,7 +55,9 @@ it('shows all cards to an administrator', async () => {
     'Mode and server': `Accepts changes Change the mode ${up}`,
   });
   expect(await findings()).toEqual(['Everything works.']);
-  expect(await see('administrator')).toMatch(/upgrades\?version=rel_\w+"\s*>Product 11\.2 is available</);
+  expect(await see('administrator')).toMatch(
+    /upgrades\/plan\?[^"]*rel_\w+[^"]*"\s*>Product 11\.2 is available</,
+  );
 });
 
 it.each(['member', 'publisher'] as const)(
@@ -142,6 +144,8 @@ describe('jobs', () => {
     expect(during['Last job']).toBeUndefined();
     expect(during['Mode and server']).toContain('Read-only An upgrade job is in progress.');
     expect(await see('administrator')).toMatch(/href="\/admin\/system\/jobs\/[^"/]+">Upgrade from/);
+    // The wizard is closed.
+    expect(await see('administrator')).toMatch(/upgrades"\s*>Product 11\.2 is available</);
     await server.runtime.advance(60_000);
     const after = await cards();
     expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to \S+ (just now|.* ago)$/);

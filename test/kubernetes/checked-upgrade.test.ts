@@ -137,17 +137,21 @@ it('a manifest that is imported during the check does not bring in images that n
 it('the upgrade page looks up images when it shows the plan, not when it asks for settings', async () => {
   const { host, registry, server, token, importManifest } = await open(has(new Set()));
   await importManifest('2');
-  const openPage = async (query: string) =>
-    (
-      await server.get(`/admin/system/upgrades?${query}`, {
-        accept: 'text/html',
-        cookie: `steward_session=${token}`,
-      })
-    ).body;
-  expect(await openPage('version=rel')).toContain('Upgrade');
+  const versionManifest = '{"id":"rel"}';
+  const query = new URLSearchParams({ versionManifest }).toString();
+  const settings = await server.get(`/admin/system/upgrades/plan?${query}`, {
+    accept: 'text/html',
+    cookie: `steward_session=${token}`,
+  });
+  expect(settings.body).toContain('Show the plan');
   expect(registry.asked).toEqual([]);
-  expect(await openPage('version=rel&step=plan&setting.updateToLatestPatch=false')).toContain(
-    `${host}/team/apps:2 (container apps of deployment/apps) does not exist`,
-  );
+  const upgradeSettings = '{"userInputs":[]}';
+  const planned = await server.post('/admin/system/upgrades/plan', {
+    f: 'html',
+    token,
+    versionManifest,
+    upgradeSettings,
+  });
+  expect(planned.body).toContain(`${host}/team/apps:2 (container apps of deployment/apps) does not exist`);
   expect(registry.asked).toHaveLength(2);
 });

@@ -226,7 +226,9 @@ describe('read-only mode', () => {
 describe('versions', () => {
   it('are tables and lists with links to the upgrade', async () => {
     const available = await show('/admin/system/upgrades/available');
-    expect(available).toContain('href="/admin/system/upgrades?version=rel_14072022_2632"');
+    expect(available).toContain(
+      'href="/admin/system/upgrades/plan?versionManifest=%7B%22id%22%3A%22rel_14072022_2632%22%7D"',
+    );
     expect(await show('/admin/system/upgrades/installed')).toMatch(/Product 10\.9\.1<\/th>/);
   });
 });

@@ -16,7 +16,7 @@ import {
 } from './page-kit.ts';
 
 let server: Server;
-const { start, show, open, openVersions, openJob, send, startRelease } = usePage(
+const { start, show, open, openWizard, openVersions, openJob, send, startRelease } = usePage(
   (started) => (server = started),
 );
 
@@ -30,7 +30,7 @@ describe('a page opened with a token, without a session', () => {
 
   it('shows a running job and asks the reader to reload', async () => {
     await start();
-    await send(await open({ version: patch1 }), '/upgrade');
+    await send(await openWizard(patch1), '/upgrade');
     const page = await openByToken(upgrades);
     expect(page).toContain('In progress');
     expect(page).toContain('Reload this page');
@@ -46,9 +46,13 @@ describe('a page opened with a token, without a session', () => {
 
   it('offers no start, upload, resume or rollback', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    expectNoButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
-    expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
-    await send(await open({ version: patch1 }), '/upgrade');
+    const wizardOf = (id: string) =>
+      `${upgrades}/plan?${new URLSearchParams({ versionManifest: JSON.stringify({ id }) }).toString()}`;
+    expectNoButtons(await openByToken(wizardOf(patch1)), 'start the upgrade');
+    const settings = await openByToken(wizardOf(eleven));
+    expectNoButtons(settings, 'enter the settings');
+    expect(settings).not.toContain('uploads/upload');
+    await send(await openWizard(patch1), '/upgrade');
     await server.runtime.advance(hour);
     expect(formOf(await openByToken(upgrades), '/rollback')).toBeUndefined();
     expect(await openByToken(`${upgrades}/rollback`)).toContain(
@@ -61,12 +65,14 @@ describe('a page opened with a token, without a session', () => {
 });
 
 describe('while a job runs', () => {
-  it('shows the job instead of the wizard, with the attributes that the script needs to follow it', async () => {
+  it('shows the job, with the attributes that the script needs to follow it, and closes the wizard', async () => {
     await start();
     await startRelease();
     await server.runtime.advance(60_000);
-    const overview = await open({ version: patch1 });
-    expect(await open({ version: patch1 })).toBe(overview);
+    const overview = await open();
+    const wizard = await server.get(`${upgrades}/plan`, { accept: 'text/html', cookie });
+    expect(wizard.statusCode).toBe(409);
+    expect(wizard.body).toContain(`<a href="${upgrades}">Back to Upgrades</a>`);
     expect(overview).toMatch(
       /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632<\/a> <span class="state busy">In progress/,
     );
@@ -92,7 +98,7 @@ describe('while a job runs', () => {
 
   it('cancels a patch, and shows this before and after the job has ended', async () => {
     await start();
-    await send(await open({ version: patch1 }), '/upgrade');
+    await send(await openWizard(patch1), '/upgrade');
     await server.runtime.advance(9_000);
     expect(await send(await open(), '/cancel')).toBe(upgrades);
     const cancelling = await open();
@@ -110,7 +116,7 @@ describe('while a job runs', () => {
 
   it('stops a job that puts workloads back, and then offers to continue that', async () => {
     await start({ SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' });
-    await send(await open({ version: patch1 }), '/upgrade');
+    await send(await openWizard(patch1), '/upgrade');
     const isReverting = () => server.store.read(newestJob)?.reverting !== null;
     for (let seconds = 0; seconds < 60 && !isReverting(); seconds += 1) await server.runtime.advance(1000);
     const reverting = await open();
@@ -213,8 +219,8 @@ describe('after a job', () => {
     expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
     const versions = await openVersions();
     expect(versions).toContain('Resume it, or upgrade to that version again.');
-    expect(versions).not.toContain(`?version=${patch1}`);
-    expect(versions).toContain(`?version=${eleven}`);
+    expect(versions).not.toContain(patch1);
+    expect(versions).toContain(eleven);
     expect(await send(failed, '/resume')).toBe(upgrades);
     expect(await open()).toContain('In progress');
     await server.runtime.advance(hour);
@@ -256,7 +262,7 @@ describe('after a job', () => {
 
   it('returns all messages of a job as a file', async () => {
     await start();
-    await send(await open({ version: patch1 }), '/upgrade');
+    await send(await openWizard(patch1), '/upgrade');
     await server.runtime.advance(hour);
     const href = /href="([^"]*f=csv)">Download</.exec(await openJob())?.[1] ?? '';
     const { headers, body } = await server.get(href, { cookie });
@@ -280,7 +286,7 @@ describe('after a job', () => {
 
   it('rolls back to an earlier patch with two clicks', async () => {
     await start();
-    await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
+    await send(await openWizard('pat_28042022_1260'), '/upgrade');
     await server.runtime.advance(hour);
     expect(formOf(await open(), '/rollback')).toBeUndefined();
     const page = await show(linkOf(await open(), 'Roll back …'));
@@ -320,7 +326,7 @@ describe('after a job', () => {
 
   it('shows the newest 200 of 60,000 messages', async () => {
     await start();
-    await send(await open({ version: patch1 }), '/upgrade');
+    await send(await openWizard(patch1), '/upgrade');
     await server.runtime.advance(hour);
     const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
     const many = Array.from({ length: 60_000 }, (_, number) => ({

@@ -43,10 +43,11 @@ export function formOf(page: string, actionEnd: string) {
       (/<option value="([^"]*)" ?selected/.exec(options) ?? /<option value="([^"]*)"/.exec(options))?.[1],
     ],
   );
+  const texts = [...found.matchAll(/<textarea[^>]* name="([^"]*)"[^>]*>([^<]*)<\/textarea>/g)];
   return {
     action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
     fields: Object.fromEntries(
-      [...inputs, ...lists].map(([, name = '', value = '']) => [name, plain(value)]),
+      [...inputs, ...lists, ...texts].map(([, name = '', value = '']) => [name, plain(value)]),
     ),
   };
 }
@@ -69,6 +70,20 @@ export function usePage(keep: (started: Server) => void) {
   };
 
   const open = (query?: Record<string, string>) => show(upgrades, query);
+
+  /** The first step of the wizard. For a patch, that is the plan. */
+  const openWizard = (version: string, query: Record<string, string> = {}) =>
+    show(`${upgrades}/plan`, { versionManifest: JSON.stringify({ id: version }), ...query });
+
+  /** Sends the settings. Their names begin with the type: `Text.licenseUpload`. */
+  async function openPlan(version: string, settings: Record<string, string> = {}): Promise<string> {
+    const form = formOf(await openWizard(version), '/plan');
+    const entered = Object.entries(settings).map(([name, text]) => [`upgradeSettings.${name}`, text]);
+    const fields = { ...form?.fields, ...(Object.fromEntries(entered) as Record<string, string>) };
+    const response = await server.post(form?.action ?? '', fields, { cookie });
+    expect(response.statusCode, response.body).toBe(200);
+    return response.body;
+  }
 
   const openVersions = () => show(`${upgrades}/available`);
 
@@ -94,14 +109,12 @@ export function usePage(keep: (started: Server) => void) {
   /** Starts a release through the wizard. */
   async function startRelease(): Promise<void> {
     const licenseUpload = await upload('license.json', '{}');
-    const planned = await open({
-      version: eleven,
-      step: 'plan',
-      'setting.licenseUpload': licenseUpload,
-      'setting.updateToLatestPatch': 'false',
+    const planned = await openPlan(eleven, {
+      'Text.licenseUpload': licenseUpload,
+      'Boolean.updateToLatestPatch': 'false',
     });
     expect(await send(planned, '/upgrade')).toMatch(jobPage);
   }
 
-  return { start, show, open, openVersions, openJob, send, upload, startRelease };
+  return { start, show, open, openWizard, openPlan, openVersions, openJob, send, upload, startRelease };
 }

@@ -7,6 +7,7 @@ import {
   formOf,
   hour,
   jobPage,
+  linkOf,
   patch1,
   plain,
   token,
@@ -15,7 +16,19 @@ import {
 } from './page-kit.ts';
 
 let server: Server;
-const { start, open, openVersions, send, upload, startRelease } = usePage((started) => (server = started));
+const { start, show, open, openWizard, openPlan, openVersions, send, upload, startRelease } = usePage(
+  (started) => (server = started),
+);
+
+/** As the page links to it. */
+const wizardOf = (id: string) => `${upgrades}/plan?versionManifest=%7B%22id%22%3A%22${id}%22%7D`;
+
+/** Sends the settings of the page, and returns those that the plan would start with. */
+async function plan(page: string): Promise<unknown> {
+  const form = formOf(page, '/plan');
+  const { body } = await server.post(form?.action ?? '', form?.fields, { cookie });
+  return JSON.parse(formOf(body, '/upgrade')?.fields.upgradeSettings ?? 'null') as unknown;
+}
 
 describe('the page before the first upgrade', () => {
   it('shows the installed version, and the versions to choose from with those that come before them', async () => {
@@ -29,8 +42,8 @@ describe('the page before the first upgrade', () => {
     expect(page).not.toContain('<progress');
     expect(page).not.toContain('Roll back …');
     const versions = await openVersions();
-    expect(versions).toContain(`href="${upgrades}?version=${eleven}"`);
-    expect(versions).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
+    expect(versions).toContain(`href="${wizardOf(eleven)}"`);
+    expect(versions).toContain(`href="${wizardOf('rel_18052023_3923')}"`);
     expect(versions).toContain('One job also installs the versions that it needs.');
     expect(versions).toContain(`href="${upgrades}/importManifest"`);
     expect(versions).toContain('the built-in manifest');
@@ -40,7 +53,7 @@ describe('the page before the first upgrade', () => {
     await start();
     const [, path = ''] = /with one license and one job:\s*([^<]*?)\s*<\/p>/.exec(await open()) ?? [];
     const license = await upload('license.json', '{}');
-    const plan = await open({ version: 'rel_07122023_5207', step: 'plan', 'setting.licenseUpload': license });
+    const plan = await openPlan('rel_07122023_5207', { 'Text.licenseUpload': license });
     const hops = [...plan.matchAll(/<li>(\S+) → <strong>(\S+)<\/strong>/g)];
     expect(path.split(' → ')).toEqual([hops[0]?.[1], ...hops.map(([, , to]) => to)]);
   });
@@ -67,31 +80,32 @@ describe('the page before the first upgrade', () => {
 
   it('schedules only with a time', async () => {
     await start();
-    const page = await open({ version: patch1 });
+    const page = await openWizard(patch1);
     const [now = '', later = ''] = page.match(/<form[^>]*action="[^"]*\/upgrade"[\s\S]*?<\/form>/g) ?? [];
     expect(now).toContain('Start the upgrade');
     expect(now).not.toContain('startAt');
-    expect(later).toMatch(/<input id="startAt" name="startAt" type="datetime-local" required/);
+    expect(later).toMatch(/<input id="startAt" name="startAt"[^>]* required[^>]* type="datetime-local"/);
     expect(later).toContain('Schedule the upgrade');
   });
 
   it('lists what was checked before the start, and says that the license is not', async () => {
     await start();
     const license = await upload('license.json', '{}');
-    const chosen = { version: eleven, step: 'plan' };
     const checks = (page: string) =>
       [...page.matchAll(/<span class="state \w+">([\w ]+)<\/span>\s*<strong>([\w ]+)<\/strong>/g)].map(
         ([, result, name]) => `${name}: ${result}`,
       );
-    const ready = await open({ ...chosen, 'setting.licenseUpload': license });
+    const ready = await openPlan(eleven, { 'Text.licenseUpload': license });
     expect(checks(ready)).toEqual([
       'Version: Passed',
       'Settings: Passed',
       'License file: Not checked',
       'Deployment and images: Not checked',
     ]);
-    expect(ready).toContain('license.json. Its content is not checked: simulated.');
-    const missing = await open(chosen);
+    expect(ready).toMatch(
+      /license\.json, uploaded 2026[\d :-]+UTC\. Its content is not checked: simulated\./,
+    );
+    const missing = await openPlan(eleven);
     expect(checks(missing)).toEqual([
       'Version: Passed',
       'Settings: Failed',
@@ -101,13 +115,16 @@ describe('the page before the first upgrade', () => {
 
   it('asks for the settings of a release as controls with their presets', async () => {
     await start();
-    const page = await open({ version: eleven });
+    const page = await openWizard(eleven);
     expect(page).toMatch(
-      /<select id="setting-0" name="next\.setting\.updateToLatestPatch"[\s\S]*?<option value="true" selected>/,
+      /<select id="setting-0" name="upgradeSettings\.Boolean\.updateToLatestPatch"[\s\S]*?<option value="">No \(default\)<\/option>\s*<option value="true" selected>Yes</,
     );
-    expect(page).toMatch(/<input id="setting-1" name="itemFile"[^>]*type="file" accept="\.json" required/);
     expect(page).toMatch(
-      /<textarea id="setting-2" name="next\.setting\.volumesConfig"[^>]*>\{\}<\/textarea>/,
+      /<select id="setting-1" name="upgradeSettings\.Text\.licenseUpload"[^>]* required[^>]*>\s*<option value="">Choose one<\/option>\s*<\/select>/,
+    );
+    expect(page).toContain('Allowed: .json.');
+    expect(page).toMatch(
+      /<textarea id="setting-2" name="upgradeSettings\.JSON\.volumesConfig"[^>]*>\{\}<\/textarea>/,
     );
     expect(page).not.toContain('role="alert"');
     expect(page).not.toContain('Start the upgrade');
@@ -115,42 +132,55 @@ describe('the page before the first upgrade', () => {
 
   it('shows every problem of the settings beside its control, with what was entered', async () => {
     await start();
-    const page = await open({ version: eleven, step: 'plan', upload: '', 'setting.volumesConfig': '[1]' });
+    const page = await openPlan(eleven, { 'JSON.volumesConfig': '[1]', 'Boolean.updateToLatestPatch': '' });
     expect(page).toContain('role="alert"');
     expect(page).toMatch(/id="setting-1-problem">License file: choose a file\./);
-    expect(page).toMatch(/id="setting-2-problem">the value of volumesConfig must be a JSON object\./);
-    expect(page).toMatch(/name="setting\.volumesConfig"[^>]*aria-invalid="true"[^>]*>\[1\]</);
+    expect(page).toMatch(/id="setting-2-problem">The value of volumesConfig must be a JSON object\./);
+    expect(page).toMatch(/name="upgradeSettings\.JSON\.volumesConfig"[^>]*aria-invalid="true"[^>]*>\[1\]</);
+    expect(page).not.toMatch(/<option value="true" selected>Yes/);
     expect(page).not.toContain('Start the upgrade');
   });
 
-  it('uploads a file with all other settings of the form, and shows the plan for them', async () => {
+  it('takes settings of any length', async () => {
     await start();
-    await upload('older.json', '{}');
-    const before = await open({ version: eleven, 'setting.volumesConfig': '{"a":0}' });
-    const form = formOf(before, '/uploads/upload');
-    const parts = {
-      ...form?.fields,
-      itemFile: { name: 'license.json', content: '{}' },
-      'next.setting.updateToLatestPatch': 'false',
-      'next.setting.volumesConfig': '{"a":1}',
-    };
+    const license = await upload('license.json', '{}');
+    const value = { a: 'ä'.repeat(50_000) };
+    const page = await openPlan(eleven, {
+      'Text.licenseUpload': license,
+      'JSON.volumesConfig': JSON.stringify(value),
+    });
+    const { upgradeSettings = '' } = formOf(page, '/upgrade')?.fields ?? {};
+    expect(JSON.parse(upgradeSettings)).toMatchObject({ userInputs: [{}, {}, { value }] });
+    const nested = await openPlan(eleven, { 'JSON.volumesConfig': `{"a":${'['.repeat(100_000)}` });
+    expect(nested).toContain('The value of volumesConfig must be a JSON object.');
+    expect(await send(page, '/upgrade')).toMatch(jobPage);
+  });
+
+  it('leads to the upload of a file and back, with the file and the other settings', async () => {
+    await start();
+    const page = await openPlan(eleven, {
+      'Boolean.updateToLatestPatch': '',
+      'JSON.volumesConfig': '{"a":1}',
+    });
+    const form = formOf(await show(linkOf(page, 'Upload a file …')), '/uploads/upload');
+    const parts = { ...form?.fields, itemFile: { name: 'license.json', content: '{}' } };
     const response = await server.postParts(form?.action ?? '', parts, token);
     expect(response.statusCode, response.body).toBe(303);
-    const after = await server.get(response.headers.location ?? '', { accept: 'text/html', cookie });
-    expect(after.body).not.toContain('role="alert"');
-    const { upgradeSettings = '' } = formOf(after.body, '/upgrade')?.fields ?? {};
-    expect(JSON.parse(upgradeSettings)).toMatchObject({
-      userInputs: [
-        { id: 'updateToLatestPatch', value: false },
-        { id: 'licenseUpload' },
-        { id: 'volumesConfig', value: { a: 1 } },
-      ],
+    const after = await show(response.headers.location ?? '');
+    expect(after).not.toContain('role="alert"');
+    expect(after).toMatch(/<option value="[^"]+" selected>license\.json, uploaded 2026/);
+    expect(await plan(after)).toMatchObject({
+      userInputs: [{ id: 'licenseUpload' }, { id: 'volumesConfig', value: { a: 1 } }],
     });
+    // An address cannot hold them.
+    const long = await openPlan(eleven, { 'JSON.volumesConfig': `{"a":"${'a'.repeat(5000)}"}` });
+    const back = new URL(linkOf(long, 'Upload a file …'), 'http://localhost').searchParams.get('next');
+    expect(back).toBe(wizardOf(eleven));
   });
 
   it('promises a rollback for patches only, and asks for the version where there is no way back', async () => {
     await start();
-    const patch = await open({ version: patch1 });
+    const patch = await openWizard(patch1);
     expect(patch).toContain('It can be cancelled, and can be rolled back afterwards.');
     expect(patch).not.toContain('name="confirmVersion"');
     const license = await upload('license.json', '{}');
@@ -159,35 +189,26 @@ describe('the page before the first upgrade', () => {
       .json<{ id: string; version: string; type: string }[]>()
       .find(({ id, version }) => id.startsWith('pat_') && version === '11.0.0');
     for (const version of [eleven, patchOfRelease?.id ?? '']) {
-      const release = await open({ version, step: 'plan', 'setting.licenseUpload': license });
+      const release = await openPlan(version, { 'Text.licenseUpload': license });
       expect(release, version).toContain('cannot be rolled back');
       expect(release).not.toContain('can be rolled back afterwards');
       expect(release).toMatch(/Type 11\.0\.0\.\d+ to confirm: there is no way back/);
     }
   });
 
-  it('offers to upload another file without losing the settings that were entered', async () => {
-    await start();
-    const licenseUpload = await upload('license.json', '{}');
-    const chosen = { version: eleven, 'setting.licenseUpload': licenseUpload };
-    expect(await open(chosen)).toMatch(/<button class="quiet" name="upload" value="licenseUpload">/);
-    const page = await open({ ...chosen, upload: 'licenseUpload', 'setting.volumesConfig': '{"a":1}' });
-    expect(page).toMatch(/name="itemFile"[^>]*type="file"/);
-    expect(page).toContain('{&quot;a&quot;:1}</textarea>');
-  });
-
   it('selects the license of the last job', async () => {
     await start();
     await startRelease();
     await server.runtime.advance(hour);
-    const page = await open({ version: 'rel_18052023_3923' });
+    const page = await openWizard('rel_18052023_3923');
     expect(page).toMatch(/<option value="[^"]*" selected>\s*license\.json, uploaded 2026/);
   });
 
   it('reports an unusable upload at once', async () => {
     await start();
     const licenseUpload = await upload('license.txt', '{}');
-    const page = await open({ version: eleven, 'setting.licenseUpload': licenseUpload });
+    const settings = { userInputs: [{ id: 'licenseUpload', value: licenseUpload }] };
+    const page = await openWizard(eleven, { upgradeSettings: JSON.stringify(settings) });
     expect(page).toMatch(
       /id="setting-1-problem">licenseUpload must be a file of the type json; license\.txt/,
     );
@@ -197,36 +218,25 @@ describe('the page before the first upgrade', () => {
   it('selects no file by itself', async () => {
     await start();
     await upload('license.json', '{}');
-    const page = await open({ version: eleven, upload: '' });
-    expect(page).toContain('license.json, uploaded 2026-01-01');
-    expect(page).toMatch(/<option value="" selected>None of these/);
+    const page = await openWizard(eleven);
+    expect(page).toMatch(/<option value="[^"]+" >license\.json, uploaded 2026-01-01/);
   });
 
-  it('links back to the settings with only the settings in the address', async () => {
+  it('shows the settings beside the plan, to change them', async () => {
     await start();
-    const licenseUpload = await upload('license.json', '{}');
-    const entered = { 'setting.licenseUpload': licenseUpload, 'setting.updateToLatestPatch': 'false' };
-    const page = await open({ version: eleven, step: 'plan', token, ...entered });
-    const href = plain(/href="([^"]*)">Change the settings/.exec(page)?.[1] ?? '');
-    const { searchParams } = new URL(href, 'http://localhost');
-    expect(Object.fromEntries(searchParams)).toEqual({ version: eleven, ...entered });
-  });
-
-  it('reports settings that are too long for an address beside the longest one', async () => {
-    await start();
-    const fits = await open({ version: eleven, 'setting.volumesConfig': `{"a":"${'ä'.repeat(1950)}"}` });
-    expect(fits).not.toContain('too long');
-    const page = await open({ version: eleven, 'setting.volumesConfig': `{"a":"${'ä'.repeat(2050)}"}` });
-    expect(page).toMatch(
-      /id="setting-2-problem">volumesConfig is too long for this page: encoded, the settings have 12\d{3} of/,
-    );
-    expect(page).toContain('role="alert"');
+    const page = await openPlan(eleven, {
+      'Text.licenseUpload': await upload('license.json', '{}'),
+      'Boolean.updateToLatestPatch': '',
+    });
+    expect(page).toMatch(/<dt>Install the patches of the release too<\/dt>\s*<dd>No<\/dd>/);
+    expect(page).toMatch(/<summary>Change the settings<\/summary>\s*<form[^>]*action="[^"]*\/plan"/);
+    expect(await plan(page)).toEqual(JSON.parse(formOf(page, '/upgrade')?.fields.upgradeSettings ?? ''));
   });
 
   it('offers only files of an allowed type, and still shows one that was deleted', async () => {
     await start();
     await upload('notes.txt', 'x');
-    const page = await open({ version: eleven, step: 'plan', 'setting.licenseUpload': 'gone' });
+    const page = await openPlan(eleven, { 'Text.licenseUpload': 'gone' });
     expect(page).not.toContain('notes.txt');
     expect(page).toContain('<option value="gone" selected>gone</option>');
     expect(page).toContain('licenseUpload names the upload gone, which does not exist.');
@@ -235,8 +245,8 @@ describe('the page before the first upgrade', () => {
   it('shows the same plan as the operation plan, and starts it', async () => {
     await start();
     const licenseUpload = await upload('license.json', '{}');
-    const entered = { 'setting.licenseUpload': licenseUpload, 'setting.updateToLatestPatch': 'false' };
-    const page = await open({ version: eleven, step: 'plan', ...entered });
+    const entered = { 'Text.licenseUpload': licenseUpload, 'Boolean.updateToLatestPatch': 'false' };
+    const page = await openPlan(eleven, entered);
     const form = formOf(page, '/upgrade');
     const { versionManifest = '', upgradeSettings = '' } = form?.fields ?? {};
     expect(JSON.parse(upgradeSettings)).toEqual({
@@ -261,32 +271,79 @@ describe('the page before the first upgrade', () => {
     });
   });
 
-  it('returns to the same plan if the session ends before the start', async () => {
+  it.each(['plan', 'upgrade'])(
+    'keeps the input of %s if the session ends before it is sent',
+    async (step) => {
+      await start();
+      const page = await openPlan(eleven, {
+        'Text.licenseUpload': await upload('license.json', '{}'),
+        'JSON.volumesConfig': '{"a":1}',
+      });
+      const form = formOf(page, `/${step}`);
+      const sent = await server.post(form?.action ?? '', form?.fields ?? {}, {
+        cookie: 'steward_session=gone',
+      });
+      expect(sent.statusCode).toBe(401);
+      expect(sent.body).toContain('your input is kept, except');
+      const again = await show(plain(/name="next" value="([^"]*)"/.exec(sent.body)?.[1] ?? ''));
+      expect(formOf(again, `/${step}`)?.fields).toEqual(form?.fields);
+    },
+  );
+
+  it('shows a refused start beside the plan, with the input', async () => {
     await start();
-    const licenseUpload = await upload('license.json', '{}');
-    const query = { version: eleven, step: 'plan', 'setting.licenseUpload': licenseUpload };
-    const form = formOf(await open(query), '/upgrade');
-    const sent = await server.post(form?.action ?? '', form?.fields ?? {}, {
-      cookie: 'steward_session=gone',
+    const windows = '[{"days":["sat"],"from":"22:00","to":"23:00","timeZone":"UTC"}]';
+    await server.post(`${upgrades}/config/update`, { token, windows });
+    const page = await openPlan(eleven, {
+      'Text.licenseUpload': await upload('license.json', '{}'),
+      'JSON.volumesConfig': '{"a":1}',
     });
-    expect(sent.statusCode).toBe(401);
-    expect(sent.body).toContain('your input is kept, except');
-    const next = plain(/name="next" value="([^"]*)"/.exec(sent.body)?.[1] ?? '');
-    expect(next).toBe(`${upgrades}?${new URLSearchParams(query).toString()}`);
-    const again = await server.get(next, { accept: 'text/html', cookie });
-    expect(formOf(again.body, '/upgrade')?.fields.versionManifest).toBe(form?.fields.versionManifest);
+    const form = formOf(page, '/upgrade');
+    const refuse = async (fields: Record<string, string>) => {
+      const { statusCode, body } = await server.post(
+        form?.action ?? '',
+        { ...form?.fields, ...fields },
+        { cookie },
+      );
+      expect(formOf(body, '/upgrade')?.fields).toEqual(form?.fields);
+      expect(body.match(/role="alert"/g)).toHaveLength(1);
+      return { statusCode, body };
+    };
+    const closed = await refuse({});
+    expect(closed.statusCode).toBe(409);
+    expect(closed.body).toContain('No maintenance window is open');
+    expect(closed.body).not.toContain('checked />');
+    const late = await refuse({ startAt: '2020-01-01T00:00', ignoreWindows: 'true' });
+    expect(late.statusCode).toBe(400);
+    expect(late.body).toMatch(/<details open>[\s\S]*name="startAt"[^>]*value="2020-01-01T00:00"/);
+    expect(late.body).toContain('id="startAt-problem">Must be in the future.');
+    expect(late.body).toMatch(/name="ignoreWindows" value="true" checked \/>/);
+    const changed = await refuse({ planDigest: '0'.repeat(64), ignoreWindows: 'true' });
+    expect(changed.statusCode).toBe(409);
+    expect(changed.body).toContain('The plan has changed. Read the new plan, then start the upgrade.');
   });
 
-  it('shows a step without the lists of resources and operations', async () => {
+  it('is not shown to a caller who is not known when the form is refused', async () => {
     await start();
-    const lists = /<h2>(Resources|Operations)<\/h2>/g;
-    expect((await open()).match(lists)).toHaveLength(2);
-    expect((await open({ version: eleven })).match(lists)).toBeNull();
+    const fields = { f: 'xml', versionManifest: `{"id":"${eleven}"}` };
+    const asked = (headers = {}) => server.post(`${upgrades}/plan?f=html`, fields, headers);
+    const refused = await asked();
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).not.toContain('Upgrade to Product');
+    expect((await asked({ cookie })).body).toContain('Upgrade to Product');
+  });
+
+  it('is not shown for a form with other fields', async () => {
+    await start();
+    const fields = { f: 'html', token, versionManifest: `{"id":"${patch1}"}`, updateToLatestPatch: 'true' };
+    const { body } = await server.post(`${upgrades}/plan`, fields);
+    expect(body).toContain('<h2 id="result">');
+    expect(formOf(body, '/upgrade')).toBeUndefined();
   });
 
   it('shows the plan of a patch without asking for settings', async () => {
     await start();
-    const page = await open({ version: patch1 });
+    const page = await openWizard(patch1);
     expect(page).not.toContain('Check the settings');
     expect(formOf(page, '/upgrade')?.fields).toMatchObject({ versionManifest: `{"id":"${patch1}"}` });
     expect(formOf(page, '/upgrade')?.fields).not.toHaveProperty('upgradeSettings');
@@ -295,10 +352,10 @@ describe('the page before the first upgrade', () => {
 
   it('shows why a version cannot be installed', async () => {
     await start();
-    const installed = await open({ version: 'rel_10092021_1234' });
+    const installed = await openWizard('rel_10092021_1234');
     expect(installed).toContain('10.9.1.1234 is installed already.');
     expect(formOf(installed, '/upgrade')).toBeUndefined();
-    const unknown = await open({ version: '<b>x' });
+    const unknown = await openWizard('<b>x');
     expect(unknown).toContain('there is no version with the id &lt;b&gt;x.');
     expect(unknown).not.toContain('<b>x');
     expect(formOf(unknown, '/upgrade')).toBeUndefined();
@@ -307,9 +364,11 @@ describe('the page before the first upgrade', () => {
   it('shows that the system is read-only, and then offers no start and no upload', async () => {
     await start();
     await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'Back at noon.' });
-    const page = await open({ version: patch1 });
+    const page = await openWizard(patch1);
     expect(page).toMatch(/The system is read-only\.<\/strong> Back at noon\./);
     expect(formOf(page, '/upgrade')).toBeUndefined();
-    expect(formOf(await open({ version: eleven }), '/uploads/upload')).toBeUndefined();
+    const settings = await openWizard(eleven);
+    expect(formOf(settings, '/plan')).toBeDefined();
+    expect(settings).not.toContain('uploads/upload');
   });
 });

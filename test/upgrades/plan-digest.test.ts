@@ -164,7 +164,8 @@ describe('the page', () => {
     await start();
     await importVersions(patch('good:1'));
     const open = async () =>
-      (await server.get(`${upgrades}?version=pat_own`, { accept: 'text/html', cookie })).body;
+      (await server.get(`${upgrades}/plan?versionManifest={"id":"pat_own"}`, { accept: 'text/html', cookie }))
+        .body;
     const send = async (page: string) => {
       const form = formOf(page, '/upgrade');
       return (await server.post(form?.action ?? '', form?.fields, { cookie })).statusCode;

@@ -25,7 +25,7 @@ import {
   resumeLabel,
   rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
-import { versionName } from '../../upgrades/pages/versions.ts';
+import { versionName, wizardHref } from '../../upgrades/pages/versions.ts';
 import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
@@ -144,7 +144,7 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
     lines: [
       html`Build ${build}`,
       newest
-        ? html`<a href="${href('system', 'upgrades')}${wizardQuery(store, newest.version)}"
+        ? html`<a href="${canPlan(store) ? wizardHref(page, newest.version) : href('system', 'upgrades')}"
             >${versionName(newest.version)} is available</a
           >`
         : newest === undefined && html`This is the newest version.`,
@@ -153,9 +153,9 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
   };
 }
 
-/** The upgrades page begins with a job that has to be repaired first. */
-function wizardQuery(store: ReadableStore, { id }: Version): string {
-  return findJobToRepair(store) ? '' : `?version=${encodeURIComponent(id)}`;
+/** Otherwise the upgrades page begins with the job that runs, or that has to be repaired first. */
+function canPlan(store: ReadableStore): boolean {
+  return !isJobRunning(store) && findJobToRepair(store) === undefined;
 }
 
 /** The version to which a rollback of the newest patch returns, if a rollback can start now. */

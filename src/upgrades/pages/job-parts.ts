@@ -47,8 +47,8 @@ export function figuresView(figures: readonly Figure[]): Html {
 }
 
 /** Replaces a button that would not work without a session. */
-export function signInHint({ here }: Pick<PageContext<unknown>, 'here'>, purpose: string): Html {
-  return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
+export function signInHint({ address }: Pick<PageContext<unknown>, 'address'>, purpose: string): Html {
+  return html`<p class="hint"><a href="${address}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
 /** How to continue after a failed job, which blocks other upgrades. */

@@ -1,12 +1,12 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
-// and the last jobs. With a version in the address, a step of the upgrade wizard instead.
+// and the last jobs.
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { isJobRunning, isOpen, newestJob } from '../jobs/job-table.ts';
+import { isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import {
@@ -21,8 +21,7 @@ import { type Version, formatVersion } from '../versions/manifest.ts';
 import { lastJobs } from './job-list.ts';
 import { repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
-import { versionName } from './versions.ts';
-import { upgradeWizard } from './wizard.ts';
+import { versionName, wizardHref } from './versions.ts';
 
 type PageOf = PageContext<unknown>;
 
@@ -30,21 +29,12 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
   const { store, jobService } = options;
   return async (page) => {
     const notice = page.formToken === '' && sessionNotice(page);
-    if (isWizard(store, page.query))
-      return html`${notice} ${await upgradeWizard(options, chosenVersion(page.query), !page.isReadOnly, page)}`;
     const job = store.read(newestJob);
     const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
     return html`${notice} ${needsAttention && (await jobSummary(options, job, page))}
     ${repairNotice(store)} ${await installedView(options, page)}
     ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}`;
   };
-}
-
-const chosenVersion = (query: URLSearchParams) => query.get('version') ?? '';
-
-/** Whether the page shows a step of the wizard. While a job runs, it shows the job instead. */
-export function isWizard(store: ReadableStore, query: URLSearchParams): boolean {
-  return chosenVersion(query) !== '' && !isJobRunning(store);
 }
 
 function sessionNotice({ here }: PageOf): Html {
@@ -103,7 +93,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
       </p>
       <p><a href="${page.here('available')}">All versions</a></p>
     </div>
-    <a class="button" href="${page.here()}?version=${encodeURIComponent(version.id)}">Upgrade to ${last}</a>
+    <a class="button" href="${wizardHref(page, version)}">Upgrade to ${last}</a>
   </section>`;
 }
 

@@ -139,10 +139,16 @@ function statusView(reasons: readonly string[], hops: number): Html {
     <span class="hint" title="${reasons.join(' ')}">${reasons.join(' ')}</span>`;
 }
 
-function chooseLink(version: Version, { href }: PageContext<unknown>): Html {
+/** To the first step of the wizard. */
+export function wizardHref({ href }: PageContext<unknown>, { id }: Version, settings = {}): string {
+  const query = new URLSearchParams({ versionManifest: JSON.stringify({ id }), ...settings });
+  return `${href('system', 'upgrades', 'plan')}?${query.toString()}`;
+}
+
+function chooseLink(version: Version, page: PageContext<unknown>): Html {
   return html`<a
     class="button second"
-    href="${href('system', 'upgrades')}?version=${encodeURIComponent(version.id)}"
+    href="${wizardHref(page, version)}"
     aria-label="Choose ${versionName(version)}"
     >Choose</a
   >`;

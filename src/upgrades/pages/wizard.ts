@@ -1,107 +1,135 @@
-// The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made
-// so far, and every step makes the same checks as the operation `plan`; the images are looked up with the plan.
-import { hiddenFields } from '../../console/action.ts';
-import { renderProblems, zoneView } from '../../console/form.ts';
+// The upgrade wizard, which needs no script: version → settings → plan → start. It is the page of the operations `plan`
+// and `upgrade`: the form of the settings is sent to `plan`, whose page has the form that is sent to `upgrade`. Every step
+// makes the same checks as `plan`; the images are looked up with the plan.
+import { formHref, hiddenFields } from '../../console/action.ts';
+import { fieldView, problemsWith, renderProblems } from '../../console/form.ts';
 import { renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
-import { groupBy } from '../../lib/collections.ts';
 import { formatProblem } from '../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { formPageField } from '../../rest/fields.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import { describeField } from '../../rest/field-description.ts';
+import { jsonObject, reference } from '../../rest/field-types.ts';
+import { boxName, readFields } from '../../rest/fields.ts';
+import { ownPath } from '../../rest/request.ts';
+import type { FormPage } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { Upload } from '../../uploads/upload.ts';
+import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import type { OperationsOptions } from '../operations.rest.ts';
 import { digestPlan } from '../planning/plan-digest.ts';
 import { type Plan, type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../planning/plan.ts';
 import type { PreparedJob } from '../planning/preflight.ts';
-import type { SettingProblem } from '../planning/settings.ts';
+import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
 import { deployment, findVersion, currentManifest } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
+import { startAtField } from '../schedule.rest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { figuresView, signInHint } from './job-parts.ts';
 import {
   type EnteredSetting,
-  composeSettings,
   enteredSettings,
-  findOverlong,
-  selectUsedFiles,
-  settingLabel,
-  settingToUpload,
-  settingsForm,
-  settingsQuery,
+  settingSummary,
+  settingView,
+  toUpgradeSettings,
 } from './settings.ts';
-import { versionName } from './versions.ts';
+import { versionName, wizardHref } from './versions.ts';
 
 const maxSteps = 500;
 
-/** Each control for a file lists them. */
-const maxUploads = 200;
+const fields = { versionManifest: reference(), upgradeSettings: jsonObject().optional() };
 
+/** The fields that the wizard does not ask for. */
+const otherFields = ['licenseFile', 'updateToLatestPatch', 'versionManifestFile'];
+
+/** Undefined for a form that is not one of the wizard. `known` is the plan for what was entered. */
 export async function upgradeWizard(
-  { store, executor }: OperationsOptions,
-  id: string,
-  mayStart: boolean,
-  page: PageContext<unknown>,
-): Promise<Html> {
+  { store, executor }: { store: ReadableStore; executor: Executor },
+  page: FormPage,
+  step: 'settings' | 'plan',
+  known?: PreparedJob,
+): Promise<Html | undefined> {
+  const { versionManifest: id, upgradeSettings: given } = readFields(fields, page.entered).values;
+  if (id === undefined || otherFields.some((name) => name in page.entered)) return undefined;
   const version = findVersion(currentManifest(store), store.read(deployment), id);
   const path = findPath(currentManifest(store), store.read(deployment), id);
-  const asked = enteredSettings(path, page.query);
-  const uploads = asked.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
+  const entries = settingsOf(...path).userInputs;
+  const uploads = entries.some(({ type }) => type === 'File') ? await store.uploads.list() : [];
   const used = store.read(newestJob)?.uploads ?? [];
-  const entered = selectUsedFiles(
-    asked,
-    page.query,
-    uploads.filter(({ itemID }) => used.includes(itemID)),
-  );
-  const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
-  const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
-  const values = { versionManifest: id, upgradeSettings };
+  const entered = enteredSettings(entries, given, { uploads, used });
+  const asksForPlan = entries.length === 0 || step === 'plan';
+  const upgradeSettings = entries.length === 0 ? undefined : toUpgradeSettings(entered);
   // The page of the settings does not wait for registries.
-  const prepared = await planUpgrade(store, executor, values, { checkImages: asksForPlan });
-  const overlong = version && findOverlong(version, entered);
-  const found = prepared.problems.map((problem) => inPageWords(problem, entered));
-  const problems: readonly SettingProblem[] = overlong ? [overlong, ...found] : found;
-  // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong
-  // setting.
+  const options = { checkImages: asksForPlan };
+  const prepared =
+    known ?? (await planUpgrade(store, executor, { versionManifest: id, upgradeSettings }, options));
+  const problems = prepared.problems.map((problem) => inPageWords(problem, entered));
+  // Until the reader asks for the plan, a setting has no problem on the page, except an unusable upload.
   const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
-  const urgent = [overlong?.setting, ...chosenFiles.map(({ entry }) => entry.id)];
+  const urgent = chosenFiles.map(({ entry }) => entry.id);
   const visible = problems.filter(
     ({ setting }) => asksForPlan || setting === undefined || urgent.includes(setting),
   );
   // Without a plan, the version itself is the problem. No setting can solve it.
   const isBlocked = prepared.plan.steps.length === 0;
   const isPlanned = asksForPlan && problems.length === 0;
-  const mayUpload = mayStart && page.formToken !== '';
+  const found = { message: 'This upgrade cannot start:', details: visible.map(pageMessage) };
+  const settings =
+    version !== undefined && entered.length > 0 && settingsForm(version, entered, visible, page);
 
   return html`<section aria-labelledby="upgrade">
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) }, { takesFocus: false })}
-    ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered, uploads)}
-    ${version && isPlanned && planView(version, prepared, entered, { store, uploads, mayStart, page })}
-    ${
-      version &&
-      !isPlanned &&
-      !isBlocked &&
-      settingsForm(
-        {
-          version,
-          entered,
-          uploads: uploads.slice(-maxUploads),
-          problems: groupBy(visible, ({ setting }) => setting),
-          upload: mayUpload ? settingToUpload(entered, page.query.get('upload')) : undefined,
-          mayUpload,
-        },
-        page,
-      )
-    }
-    <p><a href="${page.here('available')}">Choose another version</a></p>
+    ${page.error ? renderProblems(page.error) : visible.length > 0 && renderProblems(found, { takesFocus: false })}
+    ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered)}
+    ${version && isPlanned && planView(version, prepared, entered, { store, settings, page })}
+    ${!isPlanned && !isBlocked && settings}
+    <p><a href="${page.href('system', 'upgrades', 'available')}">Choose another version</a></p>
   </section>`;
+}
+
+/** Without a session, the form would be refused. */
+function settingsForm(
+  version: Version,
+  entered: readonly EnteredSetting[],
+  problems: readonly SettingProblem[],
+  page: FormPage,
+): Html {
+  if (page.formToken === '') return signInHint(page, 'enter the settings');
+  const hidden = {
+    f: 'html',
+    token: page.formToken,
+    versionManifest: JSON.stringify({ id: version.id }),
+    [boxName('upgradeSettings')]: '',
+  };
+  return html`<form method="post" action="${page.href('system', 'upgrades', 'plan')}">
+    ${hiddenFields(hidden)}
+    ${entered.map(
+      (one) => html`${settingView(one, problems)}
+      ${one.entry.type === 'File' && !page.isReadOnly && uploadLink(version, one, entered, page)}`,
+    )}
+    <p><button>Show the plan</button></p>
+  </form>`;
+}
+
+/** Leads back to the form, with the new file and what was entered when the form was shown, if an address can hold it. */
+function uploadLink(
+  version: Version,
+  one: EnteredSetting,
+  entered: readonly EnteredSetting[],
+  page: FormPage,
+): Html {
+  const chosen = entered.map((other) => (other === one ? { ...other, text: '{itemID}' } : other));
+  const upgradeSettings = JSON.stringify(toUpgradeSettings(chosen));
+  const fields = {
+    description: `${one.field.label} for ${versionName(version)}`,
+    next: ownPath(wizardHref(page, version, { upgradeSettings })) ?? wizardHref(page, version),
+  };
+  return html`<p>
+    <a href="${formHref(page, page.href('uploads', 'upload'), fields)}">Upload a file …</a>
+    <span class="hint">Changes on this page are not kept.</span>
+  </p>`;
 }
 
 function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
@@ -112,7 +140,7 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
   </ol>`;
 }
 
-type Check = { readonly name: string; readonly result: keyof typeof results; readonly text: string };
+type Check = { readonly name: string; readonly result: keyof typeof results; readonly text: string | Html };
 
 const results = {
   unchecked: { label: 'Not checked', className: 'busy' },
@@ -126,7 +154,6 @@ function preflightView(
   { plan, from, to, notices }: PreparedJob,
   problems: readonly SettingProblem[],
   entered: readonly EnteredSetting[],
-  uploads: readonly Upload[],
 ): Html {
   const isSimulated = plan.steps.some(({ performedBy }) => performedBy === 'simulation');
   const check = (name: string, fields: readonly (string | undefined)[], passed: string): Check => {
@@ -135,14 +162,15 @@ function preflightView(
       ? { name, result: 'passed', text: passed }
       : { name, result: 'failed', text: `${formatCount(failures, 'problem')}, listed above.` };
   };
-  const fileChecks = entered.flatMap(({ entry, text }): Check[] => {
-    const upload = entry.type === 'File' && uploads.find(({ itemID }) => itemID === text);
-    if (!upload || problems.some(({ setting }) => setting === entry.id)) return [];
-    const content = isSimulated
-      ? 'Its content is not checked: simulated.'
-      : 'Steward does not check its content.';
-    return [{ name: settingLabel(entry), result: 'unchecked', text: `${upload.itemName}. ${content}` }];
-  });
+  const fileChecks = entered
+    .filter(({ entry, text }) => entry.type === 'File' && text !== '')
+    .filter(({ entry }) => problems.every(({ setting }) => setting !== entry.id))
+    .map((one): Check => {
+      const content = isSimulated
+        ? 'Its content is not checked: simulated.'
+        : 'Steward does not check its content.';
+      return { name: one.field.label, result: 'unchecked', text: html`${settingSummary(one)}. ${content}` };
+    });
   const checks: Check[] = [
     check('Version', ['versionManifest', undefined], `${to} can be installed on ${from}.`),
     ...(entered.length > 0
@@ -179,7 +207,7 @@ function preflightView(
 function inPageWords(problem: SettingProblem, entered: readonly EnteredSetting[]): SettingProblem {
   const one = entered.find(({ entry }) => entry.id === problem.setting);
   const isMissing = one?.entry.type === 'File' && one.text === '';
-  return isMissing ? { ...problem, message: `${settingLabel(one.entry)}: choose a file.` } : problem;
+  return isMissing ? { ...problem, message: `${one.field.label}: choose a file.` } : problem;
 }
 
 /** The page has no fields of these names: it asks for the version first and has one control per setting. */
@@ -190,16 +218,16 @@ function pageMessage(problem: SettingProblem): string {
 
 type PlanOptions = {
   readonly store: ReadableStore;
-  readonly uploads: readonly Upload[];
-  readonly mayStart: boolean;
-  readonly page: PageContext<unknown>;
+  /** The form that changes the settings. */
+  readonly settings: Html | false;
+  readonly page: FormPage;
 };
 
 function planView(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { store, uploads, mayStart, page }: PlanOptions,
+  { store, settings, page }: PlanOptions,
 ): Html {
   const { plan, from, to } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
@@ -224,8 +252,15 @@ function planView(
       { label: 'Components', value: String(components.length) },
     ])}
     ${plan.hops.length > 1 && hopsView(plan.hops)}
-    ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
-    ${startForm(version, prepared, entered, { store, mayStart, hasRelease, page })}
+    ${entered.length > 0 && renderFacts(entered.map((one) => [one.field.label, settingSummary(one)]))}
+    ${
+      settings &&
+      html`<details class="further">
+        <summary>Change the settings</summary>
+        ${settings}
+      </details>`
+    }
+    ${startForm(version, prepared, entered, { store, hasRelease, page })}
     <details>
       <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
       ${imageTable(prepared)}
@@ -267,23 +302,6 @@ function imageTable({ plan }: PreparedJob): Html {
   ${rest > 0 && html`<p>… and ${formatNumber(rest)} more.</p>`}`;
 }
 
-function settingsSummary(
-  version: Version,
-  entered: readonly EnteredSetting[],
-  uploads: readonly Upload[],
-  page: PageContext<unknown>,
-): Html {
-  const valueView = ({ entry, text }: EnteredSetting) => {
-    if (text.trim() === '') return html`<span class="none">none</span>`;
-    if (entry.type === 'Boolean') return text === 'true' ? 'Yes' : 'No';
-    if (entry.type === 'JSON') return html`<code>${text}</code>`;
-    const upload = entry.type === 'File' && uploads.find(({ itemID }) => itemID === text);
-    return upload ? upload.itemName : text;
-  };
-  return html`${renderFacts(entered.map((one) => [settingLabel(one.entry), valueView(one)]))}
-    <p><a href="${page.here()}?${settingsQuery(version, entered).toString()}">Change the settings</a></p>`;
-}
-
 function stepTable({ plan }: PreparedJob): Html {
   const steps = planToJson(plan);
   const rest = steps.length - maxSteps;
@@ -303,47 +321,41 @@ function startForm(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  {
-    store,
-    mayStart,
-    hasRelease,
-    page,
-  }: Pick<PlanOptions, 'store' | 'mayStart' | 'page'> & { hasRelease: boolean },
+  { store, hasRelease, page }: Pick<PlanOptions, 'store' | 'page'> & { hasRelease: boolean },
 ): Html {
-  if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
+  if (page.isReadOnly) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return signInHint(page, 'start the upgrade');
   const fields = {
     f: 'html',
     token: page.formToken,
     next: page.href('system', 'jobs', '{jobId}'),
-    [formPageField]: `${page.here()}?${page.query.toString()}`,
     versionManifest: JSON.stringify({ id: version.id }),
     planDigest: digestPlan(prepared),
-    ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
+    ...(entered.length > 0 && { upgradeSettings: JSON.stringify(toUpgradeSettings(entered)) }),
   };
   const to = prepared.to ?? formatVersion(version);
   const form = (id: string, start: Html | false, label: string) =>
-    html`<form method="post" action="${page.here('upgrade')}">
+    html`<form method="post" action="${page.href('system', 'upgrades', 'upgrade')}">
       ${hiddenFields(fields)} ${start} ${hasRelease && confirmField(id, to)} ${windowsBox(id, store, page)}
       <p><button>${label}</button></p>
     </form>`;
+  const startAt = page.entered.startAt ?? '';
+  const startAtView = fieldView('startAt', startAtDescription, {
+    entered: startAt,
+    problems: problemsWith('startAt', page.error),
+  });
   return html`${form('now', false, 'Start the upgrade')}
-    <details>
+    <details ${startAt !== '' && 'open'}>
       <summary>Start at …</summary>
-      ${form('later', startAtControl, 'Schedule the upgrade')}
+      <p>The upgrade is checked again then, and starts only if its plan is the same.</p>
+      ${form('later', startAtView, 'Schedule the upgrade')}
     </details>`;
 }
 
-const startAtControl = html`<div class="field">
-  <label for="startAt">Start at${zoneView}</label>
-  <input id="startAt" name="startAt" type="datetime-local" required aria-describedby="startAt-hint" />
-  <p class="hint" id="startAt-hint">
-    The upgrade is checked again then, and starts only if its plan is the same.
-  </p>
-</div>`;
+const startAtDescription = { ...describeField(startAtField), isRequired: true };
 
 /** Only if there are windows: a start at another time may be outside of them too. */
-function windowsBox(id: string, store: ReadableStore, { href, now }: PageContext<unknown>): Html | false {
+function windowsBox(id: string, store: ReadableStore, { href, now, entered }: FormPage): Html | false {
   const windows = store.read(maintenanceWindows);
   if (windows.length === 0) return false;
   const state = windowsAt(windows, now);
@@ -356,7 +368,7 @@ function windowsBox(id: string, store: ReadableStore, { href, now }: PageContext
       <a href="${href('system', 'upgrades', 'config')}">all windows</a>.
     </p>
     <div>
-      <input type="checkbox" id="ignore-${id}" name="ignoreWindows" value="true" />
+      <input type="checkbox" id="ignore-${id}" name="ignoreWindows" value="true" ${entered.ignoreWindows === 'true' && 'checked'} />
       <label for="ignore-${id}">Start outside of the windows too</label>
     </div>
   </fieldset>`;

@@ -140,11 +140,14 @@ export function findUploadsToRead(
 }
 
 function textsIn(sent: SentSettings | undefined): { id: unknown; text: string }[] {
+  return entriesIn(sent).flatMap(({ id, value }) =>
+    typeof value === 'string' ? { id, text: value.trim() } : [],
+  );
+}
+
+export function entriesIn(sent: SentSettings | undefined): SentEntry[] {
   const inputs = sent?.userInputs;
-  if (!Array.isArray(inputs) || inputs.length > maxEntries) return [];
-  return (inputs as unknown[])
-    .map(toEntry)
-    .flatMap(({ id, value }) => (typeof value === 'string' ? { id, text: value.trim() } : []));
+  return Array.isArray(inputs) && inputs.length <= maxEntries ? (inputs as unknown[]).map(toEntry) : [];
 }
 
 function needsContent(entry: SettingEntry): boolean {

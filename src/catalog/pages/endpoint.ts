@@ -1,10 +1,10 @@
 // The page at the address of the SOAP endpoint: its operations, the WSDL, and a form to try them.
 import type { FastifyReply } from 'fastify';
-import { type Layout, renderPage, sendHtml } from '../../console/layout.ts';
-import { type Row, renderTable } from '../../console/table.ts';
-import { html } from '../../lib/html.ts';
-import type { OperationName } from '../soap.ts';
-import { type TryOptions, purposes, tryView } from './try-it.ts';
+import { type Layout, renderPage, sendHtml, type Session } from '../../console/layout.ts';
+import { renderTable, type Row } from '../../console/table.ts';
+import { html, type Html } from '../../lib/html.ts';
+import { escapeAttribute } from '../../soap/xml/escape.ts';
+import type { CatalogOperation, OperationName } from '../soap.ts';
 
 type EndpointPage = TryOptions & {
   layout: Layout;
@@ -36,4 +36,103 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
     </section>
     ${tryView(page, layout.session)}`;
   return sendHtml(reply, 200, renderPage(layout, content));
+}
+
+/** What "Try it" needs. It shows for each operation a request, a curl command, and with JavaScript a button that sends it. */
+type TryOptions = {
+  readonly baseUrl: string;
+  readonly namespace: string;
+  readonly requireTokens: boolean;
+  readonly operations: Readonly<Record<OperationName, CatalogOperation>>;
+};
+
+const purposes: Record<OperationName, string> = {
+  GetMessageVersion: 'The version of the messages this catalog uses.',
+  GetMessageFormats: 'The message formats this catalog uses.',
+  GetTokenServiceURL: 'The address that issues tokens.',
+  GetFolders: 'The folders, without the root.',
+  GetServiceDescriptions: 'Every service, in all folders.',
+  RequiresTokens: 'Whether reading the catalog needs a token.',
+  GetServiceDescriptionsEx: 'The services of one folder; / is the root.',
+};
+
+const initialValue = '/';
+
+function tryView({ operations, requireTokens, ...options }: TryOptions, session: Session | undefined): Html {
+  const blocks = Object.entries(operations).map(([name, operation]) => {
+    const needsToken = operation.access === 'token' && (requireTokens || session?.caller !== undefined);
+    return operationView(name as OperationName, operation, { ...options, needsToken });
+  });
+  return html`<section aria-labelledby="try" id="try-it">
+    <h2 id="try">Try it</h2>
+    ${session?.caller && session.formToken !== '' && sessionChoice(session.caller.username, session.formToken)}
+    <div class="field" data-needs-script>
+      <label for="try-token">Token</label>
+      <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
+      <p class="hint" id="try-token-hint">
+        ${requireTokens ? 'Required by the operations that list folders and services.' : 'Optional: lists the services that its user may see.'}
+        It is sent as a bearer header and not stored.
+      </p>
+    </div>
+    ${blocks}
+  </section>`;
+}
+
+/** steward.js sends the form token, which is valid only together with the cookie of the session. */
+function sessionChoice(username: string, formToken: string): Html {
+  return html`<p data-needs-script>
+    <label>
+      <input type="checkbox" id="try-session" data-form-token="${formToken}" checked />
+      Use my session (${username})
+    </label>
+  </p>`;
+}
+
+type BlockOptions = { readonly baseUrl: string; readonly namespace: string; readonly needsToken: boolean };
+
+function operationView(
+  name: OperationName,
+  { arguments: argumentNames, response }: CatalogOperation,
+  { baseUrl, namespace, needsToken }: BlockOptions,
+): Html {
+  const request = requestView(name, argumentNames, namespace);
+  const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
+  const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
+  return html`<details class="try" id="${name}">
+    <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
+    <form data-try data-needs-script>
+      ${argumentNames.map((argument) => argumentView(name, argument))}
+      <button>Send ${name}</button>
+    </form>
+    <p role="status" data-status></p>
+    <div data-answer hidden>
+      <h3>Response (${response.field})</h3>
+      <pre tabindex="0" data-copy="answer"></pre>
+    </div>
+    <h3>Request</h3>
+    <pre tabindex="0" data-request>${request}</pre>
+    <h3>From a script</h3>
+    <pre tabindex="0" data-copy>${command}${request}${"'"}</pre>
+  </details> `;
+}
+
+function argumentView(operation: string, argument: string): Html {
+  const id = `${operation}-${argument}`;
+  return html`<div class="field">
+    <label for="${id}">${argument}</label>
+    <input id="${id}" name="${argument}" value="${initialValue}" />
+  </div>`;
+}
+
+/** steward.js writes the entered values into the marked elements and sends the text shown. */
+function requestView(name: string, argumentNames: readonly string[], namespace: string): Html {
+  const open = `<${name} xmlns="${escapeAttribute(namespace)}"`;
+  const inner = argumentNames.map((argument) => {
+    const [before, after] = [`      <${argument}>`, `</${argument}>\n`];
+    return html`${before}<span data-argument="${argument}">${initialValue}</span>${after}`;
+  });
+  const [begin, end] = argumentNames.length > 0 ? [`${open}>\n`, `    </${name}>`] : [`${open}/>`, ''];
+  const envelope = 'soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"';
+  const head = `<${envelope}>\n  <soap:Body>\n    ${begin}`;
+  return html`${head}${inner}${end}${'\n  </soap:Body>\n</soap:Envelope>'}`;
 }

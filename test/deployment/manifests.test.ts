@@ -13,7 +13,7 @@ import {
   neededPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
-import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-templates.ts';
+import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-job.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { readManifest } from '../../src/upgrades/versions/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';

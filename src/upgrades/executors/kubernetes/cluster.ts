@@ -17,8 +17,7 @@ import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
 import type { Rule } from './permissions.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
-import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
-import type { CronJobObject } from './step-templates.ts';
+import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import {
   type ClusterWorkload,
   type Kind,

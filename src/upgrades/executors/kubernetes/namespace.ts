@@ -13,7 +13,7 @@ import {
   neededPermissions,
   templatePermissions,
 } from './permissions.ts';
-import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-templates.ts';
+import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-job.ts';
 import type { ClusterWorkload } from './workload.ts';
 
 /** Short, because a caller waits for the response. */

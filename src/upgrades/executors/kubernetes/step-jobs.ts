@@ -7,6 +7,7 @@ import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import type { ClusterPod } from './pod.ts';
 import {
+  type CronJobObject,
   type StepJob,
   buildStepJob,
   findTerminationMessage,
@@ -14,8 +15,8 @@ import {
   jobLabel,
   parseResult,
   podsOfJob,
+  stepLabel,
 } from './step-job.ts';
-import { type CronJobObject, stepLabel } from './step-templates.ts';
 
 /** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
 const maxPauseFactor = 10;

@@ -12,7 +12,7 @@ import {
   eventPermissions,
   neededPermissions,
   templatePermissions,
-} from '../../src/upgrades/executors/kubernetes/permissions.ts';
+} from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-job.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { readManifest } from '../../src/upgrades/versions/manifest.ts';

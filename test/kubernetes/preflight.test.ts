@@ -8,7 +8,7 @@ import {
   eventPermissions,
   neededPermissions,
   templatePermissions,
-} from '../../src/upgrades/executors/kubernetes/permissions.ts';
+} from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';

@@ -1,6 +1,6 @@
 // The decisions that are made from counters, conditions, pods and strategies.
 import { describe, expect, it } from 'vitest';
-import { formatPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { formatPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
 import {
   RolloutMonitor,

@@ -4,7 +4,7 @@ import {
   type Permission,
   neededPermissions,
   templatePermissions,
-} from '../../src/upgrades/executors/kubernetes/permissions.ts';
+} from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { attemptsOf, openUpgrade } from './upgrade-kit.ts';
 
 const rulesFor = (permissions: readonly Permission[]) =>

@@ -15,7 +15,6 @@ import {
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
-import type { Rule } from './permissions.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import {
@@ -39,6 +38,14 @@ const plurals: Readonly<Record<Kind, string>> = {
 export const maxListed = 5000;
 
 type WorkloadList = { readonly items: WorkloadObject[]; readonly metadata?: { readonly _continue?: string } };
+
+/** A rule of a Role, as the API server lists it. */
+export type Rule = {
+  readonly verbs: readonly string[];
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+};
 
 type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;

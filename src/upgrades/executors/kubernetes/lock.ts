@@ -25,7 +25,9 @@ import type { Runtime } from '../../../lib/runtime.ts';
 import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import { leaseName } from './permissions.ts';
+
+/** The only Lease that Steward uses. */
+export const leaseName = 'upgrade-lock';
 
 const leaseSeconds = 30;
 const renewMs = 10_000;

@@ -1,20 +1,47 @@
-// Reads the state of a namespace before an upgrade: its workloads, what Steward may do there, and what blocks
-// an upgrade.
+// Reads the state of a namespace before an upgrade: its workloads, which of the needed permissions Steward has there,
+// and what blocks an upgrade.
 import type { JobEnd } from '../../planning/workloads.ts';
 import { ClusterError } from './client.ts';
-import { type ClusterConnection, maxListed } from './cluster.ts';
-import type { UpgradeLock } from './lock.ts';
+import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
+import { type UpgradeLock, leaseName } from './lock.ts';
 import { annotations } from './patch.ts';
-import {
-  type Permission,
-  eventPermissions,
-  formatPermissions,
-  isGranted,
-  neededPermissions,
-  templatePermissions,
-} from './permissions.ts';
 import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-job.ts';
 import type { ClusterWorkload } from './workload.ts';
+
+export type Permission = {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  /** Absent: all objects of the resource. */
+  readonly name?: string;
+};
+
+const permissions = (group: string, resource: string, ...verbs: string[]): Permission[] =>
+  verbs.map((verb) => ({ verb, group, resource }));
+
+const workloadResources = ['deployments', 'statefulsets', 'daemonsets'];
+
+/** A test compares the Role in deploy/ with these lists. */
+export const neededPermissions: readonly Permission[] = [
+  ...workloadResources.flatMap((resource) => permissions('apps', resource, 'get', 'list', 'patch')),
+  // The executor deletes only pods that block the rollout of a StatefulSet.
+  ...permissions('', 'pods', 'list', 'delete'),
+  // Kubernetes does not limit `create` to a name.
+  ...permissions('coordination.k8s.io', 'leases', 'create'),
+  ...permissions('coordination.k8s.io', 'leases', 'get', 'update').map((one) => ({
+    ...one,
+    name: leaseName,
+  })),
+];
+
+/** Needed with STEP_TEMPLATES=on. */
+export const templatePermissions: readonly Permission[] = [
+  ...permissions('batch', 'cronjobs', 'list'),
+  ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),
+];
+
+/** Without these, Steward writes no Events. */
+export const eventPermissions: readonly Permission[] = permissions('', 'events', 'create');
 
 /** Short, because a caller waits for the response. */
 const retryMs = 3_000;
@@ -118,6 +145,27 @@ function formatDenied(
   if (denied.length === 0) return [];
   const hint = denied.length === needed.length ? ' Check that the namespace exists.' : '';
   return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
+}
+
+function isGranted({ verb, group, resource, name }: Permission, rules: readonly Rule[]): boolean {
+  const has = (values: readonly string[] = [], value: string) =>
+    values.includes(value) || values.includes('*');
+  const hasName = (names: readonly string[] = []) =>
+    names.length === 0 || (name !== undefined && names.includes(name));
+  return rules.some(
+    ({ verbs, apiGroups, resources, resourceNames }) =>
+      has(verbs, verb) && has(apiGroups, group) && has(resources, resource) && hasName(resourceNames),
+  );
+}
+
+export function formatPermissions(missing: readonly Permission[]): string {
+  const verbs = new Map<string, string[]>();
+  for (const { verb, group, resource, name } of missing) {
+    const title = group === '' ? resource : `${resource}.${group}`;
+    const object = name === undefined ? title : `${title}/${name}`;
+    verbs.set(object, [...(verbs.get(object) ?? []), verb]);
+  }
+  return [...verbs].map(([name, list]) => `${list.join(', ')} ${name}`).join('; ');
 }
 
 async function findJobEnds(

@@ -10,7 +10,7 @@ import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { realRuntime } from '../lib/runtime.ts';
-import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry-auth.ts';
+import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
 import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
 import { readAuthorities } from '../webhooks/sending/authorities-file.ts';
 import { createHttpClient } from '../webhooks/sending/http-client.ts';

@@ -8,9 +8,8 @@ import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { ImageCheck, Workload } from '../../planning/workloads.ts';
 import { type RegistryReference, parseRegistryReference } from './image.ts';
-import { type RegistryAuth, readRegistryAuth } from './registry-auth.ts';
 import { RegistryClient } from './registry-client.ts';
-import { type Lookup, lookUpImage } from './registry.ts';
+import { type Lookup, type RegistryAuth, lookUpImage, readRegistryAuth } from './registry.ts';
 
 export type ImageCheckerOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;

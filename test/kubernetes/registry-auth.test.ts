@@ -1,8 +1,11 @@
 // The file with the credentials for registries: what `docker login` writes is read, and everything else is refused
 // with a reason.
 import { expect, it } from 'vitest';
-import { parseRegistryAuth, readRegistryAuth } from '../../src/upgrades/executors/kubernetes/registry.ts';
-import { parseChallenges } from '../../src/upgrades/executors/kubernetes/registry.ts';
+import {
+  parseChallenges,
+  parseRegistryAuth,
+  readRegistryAuth,
+} from '../../src/upgrades/executors/kubernetes/registry.ts';
 import { expectCost } from '../kit/cost.ts';
 import { check, encode, writeAuthFile } from './image-check-kit.ts';
 

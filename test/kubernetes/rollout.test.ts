@@ -1,7 +1,6 @@
 // The decisions that are made from counters, conditions, pods and strategies.
 import { describe, expect, it } from 'vitest';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
-import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
 import {
   RolloutMonitor,
   findImageError,
@@ -11,6 +10,7 @@ import {
 import {
   type WorkloadObject,
   type Kind,
+  parsePod,
   parseWorkload,
 } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { found } from './workload.ts';

@@ -15,14 +15,15 @@ import {
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
-import { type ClusterPod, parsePod } from './pod.ts';
 import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import {
+  type ClusterPod,
   type ClusterWorkload,
   type Kind,
   type WorkloadObject,
   type WorkloadRef,
   kinds,
+  parsePod,
   parseWorkload,
 } from './workload.ts';
 

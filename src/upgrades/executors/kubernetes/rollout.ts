@@ -28,8 +28,7 @@
 // `blockingPods`; the executor deletes them.
 import type { WorkloadContainer, Workload } from '../../planning/workloads.ts';
 import { annotations } from './patch.ts';
-import type { ClusterPod } from './pod.ts';
-import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
+import { type ClusterPod, type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 type RolloutOptions = {
   readonly workload: Workload;

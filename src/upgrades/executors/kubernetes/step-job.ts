@@ -6,7 +6,7 @@ import { isXmlText, truncate } from '../../../lib/text.ts';
 import type { Performers } from '../../planning/performers.ts';
 import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../../planning/step-ids.ts';
 import type { TemplateRun } from '../executor.ts';
-import type { ClusterPod } from './pod.ts';
+import type { ClusterPod } from './workload.ts';
 
 export const stepLabel = 'steward/step';
 

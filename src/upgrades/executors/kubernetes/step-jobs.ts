@@ -5,7 +5,6 @@ import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
-import type { ClusterPod } from './pod.ts';
 import {
   type CronJobObject,
   type StepJob,
@@ -17,6 +16,7 @@ import {
   podsOfJob,
   stepLabel,
 } from './step-job.ts';
+import type { ClusterPod } from './workload.ts';
 
 /** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
 const maxPauseFactor = 10;

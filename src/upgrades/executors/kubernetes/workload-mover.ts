@@ -6,10 +6,9 @@ import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import type { ClusterPod } from './pod.ts';
 import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
 import { WorkloadEvents } from './workload-events.ts';
-import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
+import { type ClusterPod, type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 
 export type MoverOptions = {
   readonly cluster: ClusterConnection;

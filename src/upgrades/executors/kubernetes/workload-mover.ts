@@ -1,5 +1,7 @@
-// Changes the images of a workload in one direction, forward or back, and waits for its rollout.
+// Changes the images of a workload in one direction, forward or back, waits for its rollout, and writes Events about it.
+import type { CoreV1Event } from '@kubernetes/client-node';
 import type { Runtime } from '../../../lib/runtime.ts';
+import { toXmlText, truncate } from '../../../lib/text.ts';
 import { type Workload, formatImages } from '../../planning/workloads.ts';
 import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
@@ -7,8 +9,14 @@ import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
 import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
-import { WorkloadEvents } from './workload-events.ts';
-import { type ClusterPod, type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
+import {
+  type ClusterPod,
+  type ClusterWorkload,
+  type Direction,
+  cutMessage,
+  parsePath,
+  pathOf,
+} from './workload.ts';
 
 export type MoverOptions = {
   readonly cluster: ClusterConnection;
@@ -27,6 +35,8 @@ export type WorkloadMove = {
   readonly context: StepContext;
 };
 
+type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'UpgradeReverted';
+
 const conflictPauseMs = 50;
 
 /** A rollout may take long, so the pause between two looks grows up to this multiple of the first one. */
@@ -35,19 +45,31 @@ const maxPauseFactor = 4;
 /** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */
 const looksBeforePods = 4;
 
+/**
+ * A step waits for its Event, so the time is short. Just after a restart the API server refuses Events for about a
+ * second.
+ */
+const eventRetryMs = 1_500;
+
+/** The source of Events. */
+const component = 'steward';
+
+/** The API server accepts names of 253 characters. */
+const maxName = 200;
+
 export class WorkloadMover {
   readonly #options: MoverOptions;
   readonly #runtime: MoverOptions['runtime'];
   readonly #lock: UpgradeLock;
-  readonly #events: WorkloadEvents;
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
+  /** The job whose Events are refused. */
+  #deniedJob: string | undefined;
 
   constructor(options: MoverOptions, lock: UpgradeLock) {
     this.#options = options;
     this.#runtime = options.runtime;
     this.#lock = lock;
-    this.#events = new WorkloadEvents(options.cluster, options.runtime);
   }
 
   /** Returns whether this step has changed the images, now or before it was repeated. */
@@ -194,13 +216,45 @@ export class WorkloadMover {
     }
   }
 
-  #writeEvent(
+  /**
+   * `kubectl describe` shows it. Does not reject: a step does not fail because of its Event. After a refusal that lasts
+   * it writes no more for that job.
+   */
+  async #writeEvent(
     { context }: WorkloadMove,
     found: ClusterWorkload,
-    reason: Parameters<WorkloadEvents['write']>[1],
+    reason: EventReason,
     message: string,
   ): Promise<void> {
-    return this.#events.write(found, reason, message, context);
+    const { jobId, change } = context;
+    if (this.#deniedJob === jobId) return;
+    const id = `${jobId.slice(0, 8)}-${change}.${reason.toLowerCase()}`;
+    const event = this.#toEvent(found, reason, `${message} (job ${jobId})`, id);
+    try {
+      await this.#options.cluster.withRetry({ retryMs: eventRetryMs }).createEvent(event);
+    } catch (error) {
+      if (hasStatus(error, 401, 403)) this.#deniedJob = jobId;
+    }
+  }
+
+  /** The API server accepts one Event of a name, so a step that is repeated writes it once. */
+  #toEvent(found: ClusterWorkload, reason: EventReason, message: string, id: string): CoreV1Event {
+    const at = new Date(this.#runtime.now());
+    const { kind, name, uid, resourceVersion } = found;
+    const { namespace } = this.#options.cluster;
+    return {
+      metadata: { namespace, name: `${truncate(name, maxName)}.${id}` },
+      involvedObject: { apiVersion: 'apps/v1', kind, namespace, name, uid, resourceVersion },
+      type: reason === 'UpgradeFailed' ? 'Warning' : 'Normal',
+      reason,
+      message: cutMessage(toXmlText(message)) ?? '',
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: component,
+      firstTimestamp: at,
+      lastTimestamp: at,
+      count: 1,
+    };
   }
 }
 

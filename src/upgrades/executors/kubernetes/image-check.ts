@@ -101,9 +101,7 @@ export class ImageChecker {
 
 async function lookUp(reference: RegistryReference, { client, auth, stopping }: Session): Promise<Lookup> {
   if (stopping.aborted) return late;
-  const credentials = auth.get(reference.host);
-  const found = await lookUpImage(reference, { client, credentials, stopping });
-  return stopping.aborted ? late : found;
+  return lookUpImage(reference, { client, credentials: auth.get(reference.host), stopping });
 }
 
 /** The containers that get each image. */

@@ -106,10 +106,10 @@ export function createServices(options: AppOptions) {
   });
   const catalogCache = new CatalogCache(store, runtime);
   const metrics = new Metrics(
-    {
-      deliveries: () => webhookStats(store, runtime.now()),
-      upgrades: () => upgradeStats(store, runtime.now()),
-    },
+    async () => ({
+      ...(await webhookStats(store, runtime.now())),
+      ...upgradeStats(store, runtime.now()),
+    }),
     options.metricsMaxAgeMs,
   );
   const limits = { pending: config.WEBHOOK_MAX_PENDING, pendingBytes: config.WEBHOOK_MAX_PENDING_BYTES };

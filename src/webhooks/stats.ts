@@ -1,21 +1,15 @@
-// Computes the numbers about webhooks for the metrics and the home page.
+// The values of the metrics about webhooks, which the home page shows too.
 import { isUnavailable } from '../lib/errors.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { isDeactivated, webhooks } from './webhook.ts';
 
-type WebhookStats = {
-  readonly pending: number;
-  readonly oldestPendingSeconds: number;
-  readonly deactivated: number;
-  readonly evicted: number;
-};
-
-export async function webhookStats(store: ReadableStore, at: number): Promise<WebhookStats> {
+export async function webhookStats(store: ReadableStore, at: number) {
   return {
-    pending: store.deliveries.pending().count,
-    oldestPendingSeconds: await ageOfOldest(store, at),
-    deactivated: [...store.all(webhooks)].filter(isDeactivated).length,
-    evicted: store.deliveries.evicted(),
+    webhook_deliveries_pending: store.deliveries.pending().count,
+    webhook_oldest_pending_seconds: await ageOfOldest(store, at),
+    webhook_deactivated: [...store.all(webhooks)].filter(isDeactivated).length,
+    /** How many deliveries this process has removed that could have been recovered. */
+    webhook_evictions_total: store.deliveries.evicted(),
   };
 }
 

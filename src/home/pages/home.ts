@@ -255,7 +255,8 @@ async function webhookCard(
   { failing, deactivated }: SystemHealth,
   { href, now }: PageContext<unknown>,
 ): Promise<Card> {
-  const { pending, oldestPendingSeconds } = await webhookStats(store, now);
+  const stats = await webhookStats(store, now);
+  const { webhook_deliveries_pending: pending, webhook_oldest_pending_seconds: oldestPendingSeconds } = stats;
   const all = listWebhooks(store);
   const inactive = all.filter(({ active }) => !active).length - deactivated.length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);

@@ -4,16 +4,9 @@ import { formatTime } from '../console/time.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import type { AnswerSchema } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
-import {
-  type CsvRow,
-  type Items,
-  type Operation,
-  type Resource,
-  items,
-  operation,
-  resource,
-} from '../rest/resource.ts';
+import { type CsvRow, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
@@ -47,8 +40,6 @@ const pageFields = {
   num: integer(1, 100).default(25).describe('How many to show.'),
 };
 
-const isRunning = ({ state }: Job) => state === 'in_progress';
-
 export function historyResource(options: JobsOptions): Resource {
   const { jobService } = options;
   const entry = resource<Job>({
@@ -68,23 +59,12 @@ export function historyResource(options: JobsOptions): Resource {
       return jobView(options, page.subject, { ...page, here });
     },
   });
-  return resource<unknown, typeof pageFields>({
-    title: 'History',
-    description: 'All jobs, newest first.',
-    fields: pageFields,
-    answer: historyAnswer,
-    read: async ({ values: { start, num } }) => {
-      const { jobs, total } = await jobService.page(start, num);
-      return { history: jobs.map(jobToHistoryEntry), total };
-    },
-    view: jobListView(jobService),
-    items: [jobItems(jobService, entry)],
-  });
+  return listResource(jobService, { title: 'History', name: 'history', answer: historyAnswer, entry });
 }
 
 export function jobsResource(options: JobsOptions): Resource {
   const { jobService } = options;
-  const job = resource<Job>({
+  const entry = resource<Job>({
     title: 'Job',
     description: 'The status of one job.',
     answer: statusAnswer,
@@ -106,20 +86,9 @@ export function jobsResource(options: JobsOptions): Resource {
       if (name === 'reschedule') return subject.state === 'scheduled';
       return reasonNotToResume(options.store, subject) === undefined;
     },
-    isInProgress: isRunning,
+    isInProgress: ({ state }) => state === 'in_progress',
   });
-  return resource<unknown, typeof pageFields>({
-    title: 'Jobs',
-    description: 'All jobs, newest first.',
-    fields: pageFields,
-    answer: jobsAnswer,
-    read: async ({ values: { start, num } }) => {
-      const { jobs, total } = await jobService.page(start, num);
-      return { jobs: jobs.map(jobToHistoryEntry), total };
-    },
-    view: jobListView(jobService),
-    items: [jobItems(jobService, job)],
-  });
+  return listResource(jobService, { title: 'Jobs', name: 'jobs', answer: jobsAnswer, entry });
 }
 
 async function* messageRows(jobService: JobService, job: Job): AsyncIterable<CsvRow> {
@@ -127,16 +96,36 @@ async function* messageRows(jobService: JobService, job: Job): AsyncIterable<Csv
   for (const { when, code, message } of messages) yield [new Date(when).toISOString(), code, message];
 }
 
-function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {
-  return items<unknown, Job>({
-    param: 'job',
-    find: async (_subject, id) => {
-      const job = await jobService.find(id);
-      if (!job) throw new ServiceError('not-found', 'There is no such job.');
-      return job;
+type JobList = {
+  readonly title: string;
+  /** The field of the answer that has the jobs. */
+  readonly name: string;
+  readonly answer: AnswerSchema;
+  readonly entry: Resource<Job>;
+};
+
+function listResource(jobService: JobService, { title, name, answer, entry }: JobList): Resource {
+  return resource<unknown, typeof pageFields>({
+    title,
+    description: 'All jobs, newest first.',
+    fields: pageFields,
+    answer,
+    read: async ({ values: { start, num } }) => {
+      const { jobs, total } = await jobService.page(start, num);
+      return { [name]: jobs.map(jobToHistoryEntry), total };
     },
-    // Empty, because the page of the list has its own links to the jobs.
-    resource: itemResource,
+    view: jobListView(jobService),
+    items: [
+      items<unknown, Job>({
+        param: 'job',
+        find: async (_subject, id) => {
+          const job = await jobService.find(id);
+          if (!job) throw new ServiceError('not-found', 'There is no such job.');
+          return job;
+        },
+        resource: entry,
+      }),
+    ],
   });
 }
 

@@ -1,7 +1,6 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
-import { SharedJson, type Json, asJson } from '../lib/json.ts';
-import type { Runtime } from '../lib/runtime.ts';
-import type { AnswerOf, AnswerSchema } from '../rest/answer.ts';
+import { type Json, asJson } from '../lib/json.ts';
+import type { AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import {
@@ -14,7 +13,7 @@ import {
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { JobService } from './jobs/job-service.ts';
 import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
-import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
+import { isJobRunning, newestJob } from './jobs/job-table.ts';
 import type { JobWatcher } from './jobs/job-watcher.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/overview.ts';
@@ -50,8 +49,7 @@ export function systemResource({ resources, ...given }: SystemOptions): Resource
 }
 
 function upgradesResource(options: UpgradesOptions): Resource {
-  const { store, jobWatcher } = options;
-  const statusReader = new StatusReader(options);
+  const { store, runtime, jobWatcher, jobService } = options;
   return resource({
     title: 'Upgrades',
     description:
@@ -67,42 +65,19 @@ function upgradesResource(options: UpgradesOptions): Resource {
     },
     answer: statusAnswer,
     read: async ({ values: { after, wait, jobId }, requireCallerNow }) => {
+      const found = store.read(newestJob);
+      if (wait > 0 && found && (jobId === undefined || jobId === found.id)) {
+        await jobWatcher.waitForChange(found, after, wait * 1000);
+        await requireCallerNow();
+      }
       const job = store.read(newestJob);
-      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id))
-        return statusReader.read(job, after);
-      await jobWatcher.waitForChange(job, after, wait * 1000);
-      await requireCallerNow();
-      return statusReader.read(store.read(newestJob), after);
+      return job ? jobStatus(job, await jobService.messages(job, after), runtime.now()) : noUpgradeStatus;
     },
     view: upgradesPage(options),
     isInProgress: () => isJobRunning(store),
     operations: upgradeOperations(options),
     resources: childResources(options),
   });
-}
-
-/** Caches the status of an ended job, because it stays the same until the job is resumed. */
-class StatusReader {
-  readonly #jobService: JobService;
-  readonly #runtime: Runtime;
-  #cached: { readonly job: Job; readonly status: SharedJson } | undefined;
-
-  constructor({ jobService, runtime }: Pick<UpgradesOptions, 'jobService' | 'runtime'>) {
-    this.#jobService = jobService;
-    this.#runtime = runtime;
-  }
-
-  async read(job: Job | null, after: number): Promise<AnswerOf<typeof statusAnswer> | SharedJson> {
-    if (!job) return noUpgradeStatus;
-    const isLasting = job.state !== 'in_progress' && after === 0;
-    if (isLasting && this.#cached?.job === job) return this.#cached.status;
-    const messages = await this.#jobService.messages(job, after);
-    const json = jobStatus(job, messages, this.#runtime.now());
-    if (!isLasting) return json;
-    const status = SharedJson.of(asJson(json));
-    this.#cached = { job, status };
-    return status;
-  }
 }
 
 function childResources(options: UpgradesOptions): Record<string, Resource> {

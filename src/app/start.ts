@@ -12,7 +12,7 @@ import { formatProblem } from '../lib/errors.ts';
 import { realRuntime } from '../lib/runtime.ts';
 import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
 import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
-import { readAuthorities } from '../webhooks/sending/authorities-file.ts';
+import { readAuthorities } from '../webhooks/sending/http-client.ts';
 import { createHttpClient } from '../webhooks/sending/http-client.ts';
 import type { App, NewApp } from './app.ts';
 import { type BackendOptions, createExecutor, openStore } from './backends.ts';

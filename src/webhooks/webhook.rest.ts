@@ -20,7 +20,7 @@ import {
   keyRotatedAnswer,
   webhookAnswer,
 } from './answers.rest.ts';
-import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
+import { type DeliveryDeps, deliveriesResource, redeliverToOneOperation } from './deliveries.rest.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { eventOf } from './event.ts';
 import {
@@ -41,7 +41,6 @@ import {
 } from './pages/sentences.ts';
 import { showWebhook } from './pages/webhook.ts';
 import { newDelivery } from './queue/delivery.ts';
-import { redeliverToOneOperation } from './redeliver.rest.ts';
 import {
   activateWebhook,
   deactivateWebhook,

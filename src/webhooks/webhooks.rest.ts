@@ -1,10 +1,10 @@
-// REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events,
-// and the settings.
+// REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, operations on several
+// of them, publishing events, and the settings.
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { integerFields, jsonText, text } from '../rest/field-types.ts';
-import { definedOnly } from '../rest/fields.ts';
+import { definedOnly, readField } from '../rest/fields.ts';
 import {
   type Operation,
   type OperationCall,
@@ -14,24 +14,43 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
+import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { allWebhooksOperations, deleteGivenOperation } from './all-webhooks.rest.ts';
 import {
+  allWebhooksAnswer,
   eventPublishedAnswer,
   settingsAnswer,
   webhookCreatedAnswer,
   webhooksAnswer,
 } from './answers.rest.ts';
-import { deliveriesResource } from './deliveries.rest.ts';
+import { deliveriesResource, redeliverToAllOperation } from './deliveries.rest.ts';
 import { eventTypesResource } from './event-types.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
-import { headerProblems, serviceField, servicePaths, serviceProblems, webhookFields } from './fields.rest.ts';
-import { deliveriesLink, pingStep, webhookLink } from './pages/sentences.ts';
+import {
+  headerProblems,
+  idProblems,
+  onlyWebhookIds,
+  serviceField,
+  servicePaths,
+  serviceProblems,
+  webhookFields,
+  webhookIds,
+} from './fields.rest.ts';
+import {
+  countPending,
+  deactivateAllWarning,
+  deletionWarning,
+  deliveriesLink,
+  discardedText,
+  pingStep,
+  wasOrWere,
+  webhookLink,
+  webhookList,
+} from './pages/sentences.ts';
 import { showSettings } from './pages/settings.ts';
 import { showWebhooks } from './pages/webhooks.ts';
 import type { EventPublisher } from './queue/event-publisher.ts';
-import { redeliverToAllOperation } from './redeliver.rest.ts';
-import { changeSettings, createWebhook } from './registry.ts';
+import { activateAll, changeSettings, createWebhook, deactivateAll, deleteWebhook } from './registry.ts';
 import { keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
 import {
@@ -41,7 +60,7 @@ import {
   shownKey,
   webhookItems,
 } from './webhook.rest.ts';
-import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
+import { type Webhook, type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, eventPublisher } = deps;
@@ -218,4 +237,89 @@ function settingsResource(store: ReadableStore): Resource {
 
 function settingsToJson(settings: WebhookSettings): AnswerOf<typeof settingsAnswer> {
   return { ...settings, status: 'success' };
+}
+
+const onlyFields = { ids: onlyWebhookIds };
+
+const noSelection = 'No webhook is selected. Select webhooks in the list first.';
+
+/** `pathOf` is the service whose webhooks the list shows; undefined: all. */
+function allWebhooksOperations<S>(
+  store: ReadableStore,
+  pathOf: (subject: S) => string | undefined,
+): Record<'activateAll' | 'deactivateAll', Operation<S>> {
+  const choose = (reader: Reader, subject: S, ids: readonly string[] | undefined): readonly Webhook[] =>
+    listWebhooks(reader, pathOf(subject)).filter(({ id }) => ids?.includes(id) ?? true);
+  const shared = {
+    answer: allWebhooksAnswer,
+    fields: onlyFields,
+    check: ({ subject, values }: { subject: S; values: { ids?: readonly string[] | undefined } }) => ({
+      problems: idProblems(listWebhooks(store, pathOf(subject)), values.ids),
+    }),
+  };
+  return {
+    activateAll: operation<S, typeof onlyFields>({
+      ...shared,
+      title: 'Activate webhooks',
+      description: 'Activates every inactive webhook, or the given ones, and resets its failure count.',
+      run: async ({ subject, values, update }) => {
+        const webhooks = await update((transaction, at) =>
+          activateAll(transaction, choose(transaction, subject, values.ids), at),
+        );
+        const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} activated.`;
+        return succeeded(text, webhookList, { webhooks, discarded: 0 });
+      },
+    }),
+    deactivateAll: operation<S, typeof onlyFields>({
+      ...shared,
+      title: 'Deactivate webhooks',
+      description:
+        'Deactivates every active webhook, or the given ones, and discards its pending deliveries.',
+      isDestructive: true,
+      warning: (subject, entered) => {
+        const read = readField(onlyWebhookIds, entered.ids);
+        return 'problems' in read
+          ? noSelection
+          : deactivateAllWarning(store, choose(store, subject, read.value as readonly string[] | undefined));
+      },
+      run: async ({ subject, values, update }) => {
+        const discarded = await countPending(store, choose(store, subject, values.ids));
+        const webhooks = await update((transaction, at) =>
+          deactivateAll(transaction, choose(transaction, subject, values.ids), at),
+        );
+        return outcomeOf(webhooks, discarded, 'deactivated');
+      },
+    }),
+  };
+}
+
+const deletedFields = { ids: webhookIds };
+
+/** Deletes all of the given webhooks, or none. */
+function deleteGivenOperation(store: ReadableStore): Operation {
+  const choose = (ids: readonly string[]) => listWebhooks(store).filter(({ id }) => ids.includes(id));
+  return operation<unknown, typeof deletedFields>({
+    answer: allWebhooksAnswer,
+    fields: deletedFields,
+    check: ({ values }) => ({ problems: idProblems(listWebhooks(store), values.ids) }),
+    title: 'Delete webhooks',
+    description: 'Deletes the given webhooks and their deliveries.',
+    isDestructive: true,
+    warning: (_list, entered) => {
+      const read = readField(webhookIds, entered.ids);
+      return 'problems' in read
+        ? noSelection
+        : deletionWarning(store, choose(read.value as readonly string[]));
+    },
+    run: async ({ values: { ids }, update }) => {
+      const discarded = await countPending(store, choose(ids));
+      await update((transaction) => ids.forEach((id) => deleteWebhook(transaction, id)));
+      return outcomeOf(ids.length, discarded, 'deleted');
+    },
+  });
+}
+
+function outcomeOf(webhooks: number, discarded: number, participle: string): Outcome {
+  const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} ${participle}. ${discardedText(discarded)}`;
+  return succeeded(text, webhookList, { webhooks, discarded });
 }

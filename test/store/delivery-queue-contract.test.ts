@@ -1,6 +1,6 @@
 // Contract of the delivery queue, except claims and completions; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import { rememberedForMs } from '../../src/webhooks/queue/idempotency.ts';
+import { rememberedForMs } from '../../src/webhooks/queue/delivery-queue.ts';
 import { backends, keeping, openElsewhere } from './backends.ts';
 import { cell, row, rows } from './definitions.ts';
 import {

@@ -5,7 +5,7 @@ import { compareNaturally } from '../../src/console/table.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
-import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
+import { formatOutcomes } from '../../src/webhooks/pages/webhooks.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';

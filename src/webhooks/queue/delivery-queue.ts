@@ -19,11 +19,11 @@
 // `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as
 // the call. They lock only the rows they write. What also changes a webhook, such as a failure that is counted, is an
 // update.
+import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
-import type { RememberedEvent } from './idempotency.ts';
 import type { Redelivery } from './redelivery.ts';
 
 export type DeliveryQueue = {
@@ -96,6 +96,26 @@ export type DeliverySummary = Pick<Delivery, 'state' | 'isPing' | 'createdAt' | 
 };
 
 export type Remembered = { readonly eventId: string; readonly at: number };
+
+export type PublishResult = { readonly eventId: string; readonly deliveries: number };
+
+/** An event that was published with an id, so that a repeated `publish` is recognised for 24 hours. */
+export type RememberedEvent = PublishResult & { readonly publishedAt: number };
+
+export const rememberedForMs = 24 * 3_600_000;
+
+export function isStillRemembered({ publishedAt }: RememberedEvent, at: number): boolean {
+  return at < publishedAt + rememberedForMs;
+}
+
+/** How often event ids are forgotten that were published 24 hours before. */
+export const forgetEveryMs = 600_000;
+
+/** For a store that can remember a limited number of event ids. An id that expires leaves room when it is forgotten. */
+export function tooManyEventIds(max: number): ServiceError {
+  const message = `Too many event ids are remembered: MAX_EVENT_IDS allows ${max}.`;
+  return new ServiceError('unavailable', message, { retryAfterSeconds: forgetEveryMs / 1000 });
+}
 
 export type RedeliveryBatch = {
   readonly most: number;

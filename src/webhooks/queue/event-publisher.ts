@@ -6,8 +6,8 @@ import type { Reader } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { type EventDraft, bytesOfPayload, eventOf } from '../event.ts';
+import { type PublishResult, forgetEveryMs } from './delivery-queue.ts';
 import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
-import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 
 /** At this multiple of a limit, the events of the server itself are stored as missed. */
 const reserve = 2;

@@ -14,7 +14,10 @@ import {
   type DeliverySummary,
   type DeliveryWrites,
   type Remembered,
+  type RememberedEvent,
   LostClaim,
+  isStillRemembered,
+  tooManyEventIds,
 } from '../delivery-queue.ts';
 import {
   type Delivery,
@@ -25,7 +28,6 @@ import {
   waitingSince,
   withRedelivery,
 } from '../delivery.ts';
-import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../idempotency.ts';
 import { matchesRedelivery, redeliveries } from '../redelivery.ts';
 import { FinishedDeliveries } from './finished.ts';
 import { WaitingList } from './waiting-list.ts';

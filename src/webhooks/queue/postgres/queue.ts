@@ -3,20 +3,21 @@ import { deleteInBatches } from '../../../store/postgres/batches.ts';
 import type { Client } from '../../../store/postgres/database.ts';
 import type { Reader } from '../../../store/state.ts';
 import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
-import type {
-  ClaimRequest,
-  Claimed,
-  Completed,
-  Completion,
-  DeliveryQueue,
-  DeliveryRetention,
-  DeliverySummary,
-  Redelivered,
-  RedeliveryBatch,
-  Remembered,
+import {
+  type ClaimRequest,
+  type Claimed,
+  type Completed,
+  type Completion,
+  type DeliveryQueue,
+  type DeliveryRetention,
+  type DeliverySummary,
+  type Redelivered,
+  type RedeliveryBatch,
+  type Remembered,
+  type RememberedEvent,
+  rememberedForMs,
 } from '../delivery-queue.ts';
 import { type Delivery, deliveryStates } from '../delivery.ts';
-import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
 import type { Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
@@ -25,7 +26,7 @@ import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { Redelivering } from './redelivering.ts';
 import { Trimmer } from './retention.ts';
-import { type PendingCounts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
+import { type DeliveryRow, type PendingCounts, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { TransactionDeliveries } from './writes.ts';
 

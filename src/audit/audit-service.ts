@@ -2,7 +2,7 @@
 //
 // An entry of a success is part of the update that makes the change. All other entries are stored on their own. One
 // that cannot be stored, such as while the database is unavailable, is logged.
-import type { Runtime } from '../lib/runtime.ts';
+import { type Runtime, dayMs } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import { changesOf } from '../store/audit-change.ts';
 import type { AuditEntry } from '../store/audit-entry.ts';
@@ -10,8 +10,6 @@ import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 const sweepEveryMs = 600_000;
-const dayMs = 86_400_000;
-
 type AuditServiceOptions = {
   readonly store: Store;
   readonly runtime: Runtime;

@@ -17,8 +17,7 @@ import type { ReadableStore } from '../store/store.ts';
 import { auditView } from './pages/audit.ts';
 import type { OperationTitles } from './pages/titles.ts';
 import type { TargetNames } from './audit-store.ts';
-
-const dayMs = 86_400_000;
+import { dayMs } from '../lib/runtime.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 

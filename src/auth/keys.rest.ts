@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { type Role, isRoleAbove, roles } from '../lib/caller.ts';
 import { type Problem, invalid } from '../lib/errors.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { type Runtime, dayMs } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import {
@@ -20,8 +20,6 @@ import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey, refuseKey
 import { keysView, ownKeysView } from './pages/keys.ts';
 import { hashToken } from './token.ts';
 import { requireOwnUser } from './user.ts';
-
-const dayMs = 86_400_000;
 
 const keyFields = {
   id: z.string().describe('delete takes it. It is not the key.'),

@@ -59,6 +59,11 @@ function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
     : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;
 }
 
+/** Instead of a value. */
+export function renderMissing(text = '–'): Html {
+  return html`<span class="none">${text}</span>`;
+}
+
 /** The actions of a row behind one button. `id` is unique in the page. */
 export function renderMenu(id: string, subject: string, items: readonly (Html | false)[]): Html | '' {
   if (items.every((item) => item === false)) return '';

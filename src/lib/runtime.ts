@@ -2,6 +2,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as immediate, setTimeout as timeout } from 'node:timers/promises';
 
+export const dayMs = 86_400_000;
+
 export type Runtime = {
   now: () => number;
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>;

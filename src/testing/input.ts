@@ -2,9 +2,10 @@
 // not pass unnoticed.
 import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
+import { dayMs } from '../lib/runtime.ts';
 
 /** The longest advance: ten years. Each takes about half a second. */
-export const maxAdvanceMs = 3_653 * 86_400_000;
+export const maxAdvanceMs = 3_653 * dayMs;
 
 /** The last moment that a Date can hold. */
 export const maxDate = 8_640_000_000_000_000;

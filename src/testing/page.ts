@@ -26,6 +26,7 @@ import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import { maxAdvanceMs, parseInput } from './input.ts';
 import { ruleFields, ruleSchemaFor } from './rule.ts';
+import { dayMs } from '../lib/runtime.ts';
 
 // With these the page has at most 100 KB, whatever the rules and requests contain.
 const shownRules = 10;
@@ -261,7 +262,7 @@ export const units: Readonly<Record<string, number>> = {
   seconds: 1000,
   minutes: 60_000,
   hours: 3_600_000,
-  days: 86_400_000,
+  days: dayMs,
 };
 
 const addRule = {

@@ -21,13 +21,13 @@ import {
 } from '../../store/audit-entry.ts';
 import type { TargetNames } from '../audit-store.ts';
 import type { OperationTitles } from './titles.ts';
+import { dayMs } from '../../lib/runtime.ts';
+import { renderMissing } from '../../console/table.ts';
 
 type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
 
 /** Filters that the form has no field for: links and programs set them. */
 const otherFilters = ['user', 'operation', 'from', 'to'] as const;
-
-const dayMs = 86_400_000;
 
 const presets: readonly { readonly label: string; readonly first: number; readonly last: number }[] = [
   { label: 'Today', first: 0, last: 0 },
@@ -83,7 +83,7 @@ function timeView(at: number, now: number): Html {
 function actorView({ user, key, address }: AuditEntry, { here }: PageContext<unknown>): Html {
   return html`${
     user === null
-      ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
+      ? renderMissing(address === null ? 'the server' : 'unknown user')
       : html`<a href="${here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
   }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`;
 }
@@ -98,7 +98,7 @@ function outcomeView({ outcome, code, count }: AuditEntry): Html {
 const withPage = /^(services|uploads|system\/jobs)\//;
 
 function targetView({ target, changes }: AuditEntry, names: Names, { href }: PageContext<unknown>): Html {
-  if (target === null) return html`<span class="none">–</span>`;
+  if (target === null) return renderMissing();
   // The entries that create and delete something contain its name.
   const named = changes.find(({ field }) => field === 'name');
   const name = names.get(target) ?? named?.after ?? named?.before ?? undefined;
@@ -111,7 +111,7 @@ function targetView({ target, changes }: AuditEntry, names: Names, { href }: Pag
 /** The names of more fields than one, which unfold. */
 function changesView({ changes }: AuditEntry): Html {
   const [first, ...others] = changes;
-  if (!first) return html`<span class="none">none</span>`;
+  if (!first) return renderMissing('none');
   const lines = changes.map(
     ({ field, before, after }) =>
       html`<strong>${field}</strong>: ${valueText(field, before)} → ${valueText(field, after)}`,
@@ -130,7 +130,7 @@ function changesView({ changes }: AuditEntry): Html {
 }
 
 function valueText(field: string, value: string | number | boolean | null): Html {
-  if (value === null || value === '') return html`<span class="none">none</span>`;
+  if (value === null || value === '') return renderMissing('none');
   return html`${field.endsWith('At') && typeof value === 'number' ? formatTime(value) : String(value)}`;
 }
 

@@ -1,7 +1,7 @@
 // The page of the own account: its sessions, its keys, and the password.
 import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { type Row, renderFacts, renderTable } from '../../console/table.ts';
+import { type Row, renderFacts, renderMissing, renderTable } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Token } from '../token.ts';
@@ -59,7 +59,7 @@ function rowOf(session: OwnSession, page: PageContext<unknown>): Row {
   ];
 }
 
-const unknown = html`<span class="none">unknown</span>`;
+const unknown = renderMissing('unknown');
 
 /** The first that a User-Agent contains counts: most browsers also name those that they are compatible with. */
 const browsers: readonly (readonly [part: RegExp, name: string])[] = [

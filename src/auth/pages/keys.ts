@@ -7,7 +7,7 @@ import {
   renderListPage,
   selectEntries,
 } from '../../console/list.ts';
-import { compareNaturally, renderMenu } from '../../console/table.ts';
+import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -70,7 +70,7 @@ export function keysView(keys: readonly UserKey[], page: PageContext<unknown>): 
 
 type KeyOrder = 'created' | 'name' | 'user' | 'lastUse' | 'expires';
 
-const never = html`<span class="none">never</span>`;
+const never = renderMissing('never');
 
 /** `deletion` is the operation that deletes a key. */
 function keyColumns<K extends ListedKey>(

@@ -2,7 +2,7 @@
 import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { capitalise } from '../../console/labels.ts';
 import { renderListPage, renderSelect, selectEntries } from '../../console/list.ts';
-import { compareNaturally, renderFacts, renderMenu } from '../../console/table.ts';
+import { compareNaturally, renderFacts, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { type Role, roles } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -55,7 +55,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
         label: 'Last sign-in',
         sort: 'lastSignIn',
         cell: ({ lastSignIn }) =>
-          lastSignIn === null ? html`<span class="none">never</span>` : renderAgo(lastSignIn, page.now),
+          lastSignIn === null ? renderMissing('never') : renderAgo(lastSignIn, page.now),
       },
       { label: 'Added', sort: 'added', cell: ({ createdAt }) => renderAgo(createdAt, page.now) },
       { label: 'Actions', cell: (user) => menuOf(user, page) },

@@ -1,7 +1,7 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
 import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
-import { renderFacts } from '../../console/table.ts';
+import { renderFacts, renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -50,13 +50,12 @@ function factsOf(
 ): [string, Html | string][] {
   const { folderName, type, access, description, capabilities, parentType, url, createdAt, updatedAt } =
     service;
-  const none = html`<span class="none">–</span>`;
   return [
-    ['Description', description || none],
+    ['Description', description || renderMissing()],
     ['Folder', html`<a href="${folderHref}">${folderName === rootFolder ? 'the root' : folderName}</a>`],
     ['Type', type],
-    ['Extends', parentType || none],
-    ['Capabilities', capabilities.replaceAll(',', ', ') || none],
+    ['Extends', parentType || renderMissing()],
+    ['Capabilities', capabilities.replaceAll(',', ', ') || renderMissing()],
     ['Visible to', audiences[access]],
     [
       'In SOAP',

@@ -9,7 +9,7 @@ import { renderToolbar } from '../../console/list.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { Runtime } from '../../lib/runtime.ts';
+import { type Runtime, dayMs } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -299,8 +299,6 @@ function stackedBar(parts: readonly Part[]): Html {
   return html`<svg class="stacked" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">${bars}</svg
     >${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}`;
 }
-
-const dayMs = 86_400_000;
 
 /** Of the deliveries that were created in the last 24 hours and have ended. */
 async function successRate(store: ReadableStore, now: number): Promise<Html | false> {

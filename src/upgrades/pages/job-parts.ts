@@ -46,11 +46,6 @@ export function figuresView(figures: readonly Figure[]): Html {
   </dl>`;
 }
 
-/** Replaces a button that would not work without a session. */
-export function signInHint({ address }: Pick<PageContext<unknown>, 'address'>, purpose: string): Html {
-  return html`<p class="hint"><a href="${address}">Sign in</a> with this browser to ${purpose}.</p>`;
-}
-
 /** How to continue after a failed job, which blocks other upgrades. */
 export function repairText({ to, reverting }: Job, isNewest: boolean): string {
   if (reverting)

@@ -1,6 +1,6 @@
 // The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
-import { pageButton } from '../../console/action.ts';
+import { pageButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderSelect, renderToolbar } from '../../console/list.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
@@ -21,7 +21,6 @@ import {
   figuresView,
   jobTitle,
   scheduleActions,
-  signInHint,
   startView,
   stateLabel,
   stateView,

@@ -13,7 +13,8 @@ import {
   weekdays,
   windowsAt,
 } from '../schedule/windows.ts';
-import { dayMs, toInstant, toLocal } from '../schedule/zone-time.ts';
+import { toInstant, toLocal } from '../schedule/zone-time.ts';
+import { dayMs } from '../../lib/runtime.ts';
 
 export function windowsView(windows: readonly MaintenanceWindow[], now: number): Html {
   const timeZone = windows[0]?.timeZone ?? 'UTC';

@@ -1,7 +1,7 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. It is the page of the operations `plan`
 // and `upgrade`: the form of the settings is sent to `plan`, whose page has the form that is sent to `upgrade`. Every step
 // makes the same checks as `plan`; the images are looked up with the plan.
-import { formHref, hiddenFields } from '../../console/action.ts';
+import { formHref, hiddenFields, signInHint } from '../../console/action.ts';
 import { fieldView, problemsWith, renderProblems } from '../../console/form.ts';
 import { renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
@@ -26,7 +26,7 @@ import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { startAtField } from '../schedule.rest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
-import { figuresView, signInHint } from './job-parts.ts';
+import { figuresView } from './job-parts.ts';
 import {
   type EnteredSetting,
   enteredSettings,

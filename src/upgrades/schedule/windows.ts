@@ -5,7 +5,8 @@
 import * as z from 'zod';
 import { maxProblems } from '../../lib/errors.ts';
 import type { Cell, Reader } from '../../store/state.ts';
-import { dayMs, isTimeZone, minuteMs, toInstant, toLocal } from './zone-time.ts';
+import { isTimeZone, minuteMs, toInstant, toLocal } from './zone-time.ts';
+import { dayMs } from '../../lib/runtime.ts';
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 

@@ -1,9 +1,9 @@
 // Local time of a time zone and instants, with the zones that this runtime knows.
 //
 // A local time is the number of milliseconds since 1970-01-01T00:00 of the same clock: in UTC it is the instant.
+import { dayMs } from '../../lib/runtime.ts';
 
 export const minuteMs = 60_000;
-export const dayMs = 86_400_000;
 
 /** The runtime also knows abbreviations that are no IANA names: its BST is the time of Bangladesh. */
 const ianaAbbreviations = 'CET EET EST GB GMT HST MET MST NZ PRC ROC ROK UCT UTC WET'.split(' ');

@@ -1,14 +1,12 @@
 // The pages of uploaded files: the list, and one file.
 import { formHref, linkButton } from '../../console/action.ts';
 import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
-import { compareNaturally, renderFacts, renderMenu } from '../../console/table.ts';
+import { compareNaturally, renderFacts, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { formatBytes } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { Upload } from '../upload.ts';
-
-const none = html`<span class="none">–</span>`;
 
 export function uploadsView(uploads: readonly Upload[], page: PageContext<unknown>): Html {
   const list = selectEntries(uploads.toReversed(), page, {
@@ -38,7 +36,7 @@ export function uploadsView(uploads: readonly Upload[], page: PageContext<unknow
       {
         label: 'Description',
         cell: ({ description }) =>
-          description ? html`<bdi title="${description}">${description}</bdi>` : none,
+          description ? html`<bdi title="${description}">${description}</bdi>` : renderMissing(),
       },
       { label: 'Size', sort: 'size', cell: ({ size }) => formatBytes(size) },
       { label: 'Uploaded', sort: 'date', cell: ({ date }) => renderAgo(date, page.now) },
@@ -58,7 +56,7 @@ export function uploadView(page: PageContext<Upload>): Html {
   const { itemID, itemName, description, contentType, size, date } = page.subject;
   return html`${renderFacts([
     ['Name', itemName],
-    ['Description', description || none],
+    ['Description', description || renderMissing()],
     ['Type', contentType],
     ['Size', formatBytes(size)],
     ['Uploaded', renderAgo(date, page.now)],

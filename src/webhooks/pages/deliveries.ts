@@ -1,6 +1,6 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
-import { pageButton } from '../../console/action.ts';
+import { pageButton, signInHint } from '../../console/action.ts';
 import { renderTimeInput } from '../../console/form.ts';
 import {
   type ListColumn,
@@ -13,7 +13,7 @@ import {
   renderSelect,
   renderToolbar,
 } from '../../console/list.ts';
-import { compareNaturally } from '../../console/table.ts';
+import { compareNaturally, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -27,7 +27,7 @@ import { filterFields, filterOf, noStatus } from '../fields.rest.ts';
 import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { deliveryHref, renderDeliveryState, signInHint, webhookHref } from './parts.ts';
+import { deliveryHref, renderDeliveryState, webhookHref } from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
@@ -43,7 +43,7 @@ export function showDeliveries<S>(
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
-      ${renderToolbar({ action: page.here(), filters: filterControls(given, store) })} ${signInHint(page)} ${webhook?.active === false && activateFirst}
+      ${renderToolbar({ action: page.here(), filters: filterControls(given, store) })} ${signInHint(page, 'get buttons here')} ${webhook?.active === false && activateFirst}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
           <strong>${!isTotalExact && 'More than '}${formatNumber(total)} ${total === 1 ? 'delivery' : 'deliveries'}</strong>
@@ -138,7 +138,7 @@ function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook:
 /** What the event is about: a service, a webhook, or the versions of an upgrade. */
 export function renderSubject({ type, service, data }: WebhookEvent): Html {
   const subject = service ?? (/^(Webhook|Upgrade)[A-Z]/.test(type) ? subjectIn(data) : undefined);
-  return subject === undefined ? html`<span class="none">–</span>` : html`<bdi>${subject}</bdi>`;
+  return subject === undefined ? renderMissing() : html`<bdi>${subject}</bdi>`;
 }
 
 /** Anybody who may publish events may use these types, so the data may have any form. */
@@ -163,7 +163,7 @@ function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: nu
   const tries =
     attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
   const next = formatNextAttempt(delivery, settings, now);
-  if (!last) return html`<span class="none">${next ?? 'Not sent'}</span>`;
+  if (!last) return renderMissing(next ?? 'Not sent');
   return html`${renderOutcome(last, true)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
 }
 

@@ -1,5 +1,5 @@
 // The page of one delivery: its attempts with their responses, when the next one is due, and the request.
-import { formHref, linkButton } from '../../console/action.ts';
+import { formHref, linkButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -11,7 +11,7 @@ import type { OutgoingRequest } from '../sending/http-client.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { renderOutcome, renderRedeliver, renderSubject } from './deliveries.ts';
-import { deliveryHref, formatAddress, renderDeliveryState, signInHint, webhookHref } from './parts.ts';
+import { deliveryHref, formatAddress, renderDeliveryState, webhookHref } from './parts.ts';
 
 /** A payload may have 256 KiB. */
 const maxBodyShown = 32_768;
@@ -31,7 +31,7 @@ export function showDelivery(
           ${waiting && html`<span>${waiting}</span>`} ${repetitionLinks(page, delivery)}
           ${renderAction(page, webhook)}
         </div>
-        ${signInHint(page)}
+        ${signInHint(page, 'get buttons here')}
         <section aria-labelledby="attempts">
           <h2 id="attempts">${formatAttempts(delivery)}</h2>
           ${renderAttempts(delivery)}

@@ -16,10 +16,6 @@ export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'web
   return webhookHref(page, webhookId, 'deliveries', id);
 }
 
-export function signInHint({ formToken }: PageContext<unknown>): Html | false {
-  return formToken === '' && html`<p class="hint">Sign in with this browser to get buttons here.</p>`;
-}
-
 const stateColours: Readonly<Record<DeliveryState, string>> = {
   delivered: 'good',
   failed: 'bad',

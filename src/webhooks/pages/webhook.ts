@@ -1,8 +1,8 @@
 // The page of one webhook: at the left its health, what can be redelivered and its newest deliveries; at the right its
 // receiver, events, key and retries.
-import { formHref, linkButton } from '../../console/action.ts';
+import { formHref, linkButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { renderFacts } from '../../console/table.ts';
+import { renderFacts, renderMissing } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { truncate } from '../../lib/text.ts';
@@ -12,14 +12,7 @@ import type { Delivery } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type HealthView, type Webhook, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
-import {
-  deliveryHref,
-  explainHealth,
-  formatAddress,
-  healthColours,
-  renderHealth,
-  signInHint,
-} from './parts.ts';
+import { deliveryHref, explainHealth, formatAddress, healthColours, renderHealth } from './parts.ts';
 import { renderRecovery } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 import { renderActivate, renderPing, renderService } from './webhooks.ts';
@@ -45,7 +38,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const isUnreached = failed && view.health === 'ok';
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
     const isUnused = outcome === undefined && view.health === 'ok';
-    return html`${renderActions(page)} ${signInHint(page)}
+    return html`${renderActions(page)} ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
           <div class="health ${isUnreached ? 'warn' : isUnused ? 'busy' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
@@ -143,7 +136,5 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
 }
 
 function formatHeaderNames({ headers }: Webhook): Html | string {
-  return headers.length === 0
-    ? html`<span class="none">none</span>`
-    : headers.map(({ name }) => name).join(', ');
+  return headers.length === 0 ? renderMissing('none') : headers.map(({ name }) => name).join(', ');
 }

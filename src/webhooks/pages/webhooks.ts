@@ -1,6 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { formHref, linkButton, pageButton } from '../../console/action.ts';
+import { formHref, linkButton, pageButton, signInHint } from '../../console/action.ts';
 import {
   type ListColumn,
   type ListParameters,
@@ -11,7 +11,7 @@ import {
   renderToolbar,
   selectEntries,
 } from '../../console/list.ts';
-import { compareNaturally, renderMenu } from '../../console/table.ts';
+import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -29,7 +29,6 @@ import {
   healthLabels,
   renderDeliveryState,
   renderHealth,
-  signInHint,
   summariseHealth,
   webhookHref,
 } from './parts.ts';
@@ -77,7 +76,7 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
       count: html`<span id="webhook-count" data-live="10">${formatCount(list.total, 'webhook')}</span>`,
       actions: linkButton(page, page.here('create'), 'Create webhook'),
     })}
-      ${signInHint(page)}
+      ${signInHint(page, 'get buttons here')}
       <div id="webhooks" data-live="10">
         ${renderEntries(page, list, {
           noun: 'webhook',
@@ -168,16 +167,14 @@ async function columnsOf(
     {
       label: 'Recent deliveries',
       cell: (one) =>
-        recentOf(one).length > 0
-          ? sparkline(recentOf(one))
-          : html`<span class="none">No deliveries yet</span>`,
+        recentOf(one).length > 0 ? sparkline(recentOf(one)) : renderMissing('No deliveries yet'),
     },
     {
       label: 'Last delivery',
       sort: 'last',
       cell: (one) => {
         const [last] = recentOf(one);
-        return last ? renderLastDelivery(last, page.now) : html`<span class="none">–</span>`;
+        return last ? renderLastDelivery(last, page.now) : renderMissing();
       },
     },
     ...(all.some(({ webhook }) => webhook.service !== null)

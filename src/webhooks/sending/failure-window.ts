@@ -15,6 +15,7 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
+import { dayMs } from '../../lib/runtime.ts';
 
 export type FailurePolicy = { readonly numberOfFailures: number; readonly daysInPast: number };
 
@@ -34,8 +35,6 @@ export function failureWindowOf(reader: Reader, webhookId: string): FailureWindo
 export function clearFailures(transaction: Transaction, webhookId: string): void {
   if (failureWindowOf(transaction, webhookId)) transaction.remove(failureWindows, webhookId);
 }
-
-const dayMs = 24 * 60 * 60 * 1000;
 
 export function countFailure(
   policy: FailurePolicy,

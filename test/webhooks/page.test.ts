@@ -83,7 +83,7 @@ describe('the list', () => {
     expect(inactive).not.toContain('worse');
   });
 
-  it('charts the newest deliveries, with a text alternative and the last delivery', async () => {
+  it('draws the newest deliveries, with a text alternative and the last delivery', async () => {
     await hooks.act('settings', { ...quick, notificationAttempts: '1', numberOfFailures: '100' });
     await hooks.register();
     expect(textOf(await see(all))).toContain('No deliveries yet');

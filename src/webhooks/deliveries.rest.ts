@@ -93,7 +93,6 @@ function deliveryItems<S>(deps: DeliveryDeps, webhookIdOf: (subject: S) => strin
         throw new ServiceError('not-found', 'There is no such delivery.');
       return delivery;
     },
-    // Empty, because the page of the list has its own links to the deliveries.
     resource: resource<Delivery>({
       title: 'Delivery',
       titleOf: ({ event }) => `Delivery of ${event.type}`,

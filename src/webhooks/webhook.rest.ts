@@ -72,7 +72,6 @@ function itemsOf<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): 
   return items<S, Webhook>({
     param: 'webhook',
     find,
-    // Empty, because the page of the list has its own links to the webhooks.
     resource: webhookResource(deps),
   });
 }

@@ -1,4 +1,6 @@
 // Tests of the page of all webhooks, and of the texts on it.
+import { readFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pageNumbers, pageRange } from '../../src/console/list.ts';
 import { compareNaturally } from '../../src/console/table.ts';
@@ -266,12 +268,13 @@ describe('texts', () => {
       '2 h 5 min',
       '3 d',
     ]);
-    expect([0, 45_000, 72_000, 86_400_000 * 12].map(formatAgo)).toEqual([
-      'just now',
-      '45 s ago',
-      '1 min ago',
-      '12 d ago',
-    ]);
+    const ages = [0, 45_000, 72_000, 86_400_000 * 12, 86_400_000 * 1234];
+    const texts = ['just now', '45 s ago', '1 min ago', '12 d ago', '1,234 d ago'];
+    expect(ages.map(formatAgo)).toEqual(texts);
+    // The script has the function again.
+    const script = readFileSync('src/console/assets/steward.js', 'utf8');
+    const own = /function formatAgo[^]*?\n\}/.exec(script)?.[0] ?? '';
+    expect(ages.map(runInNewContext(`(${own})`) as typeof formatAgo)).toEqual(texts);
   });
 
   it('invalid numbers in the query of a page are ignored', () => {

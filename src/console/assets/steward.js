@@ -357,7 +357,7 @@ function formatAgo(ms) {
   if (ms < 10_000) return 'just now';
   const units = { d: 86_400_000, h: 3_600_000, min: 60_000, s: 1000 };
   const [name, size] = Object.entries(units).find(([, least]) => ms >= least);
-  return `${Math.floor(ms / size)} ${name} ago`;
+  return `${Math.floor(ms / size).toLocaleString('en')} ${name} ago`;
 }
 
 function offerTry(form) {

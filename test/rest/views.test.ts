@@ -182,6 +182,7 @@ describe('read-only mode', () => {
   const listed = [
     ['security/users', ['Add user', 'Change', 'Remove …']],
     ['uploads', ['Upload a file', 'Delete …']],
+    ['system/upgrades/available', ['Import a manifest']],
     [
       'services/Maps/Roads.MapServer',
       ['Edit service', 'Delete service …', 'Create a webhook for this service'],

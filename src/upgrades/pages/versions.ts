@@ -1,5 +1,6 @@
 // The page of the versions: what can be installed, which versions the last import has added, and the manifest itself
 // to import and to download.
+import { linkButton } from '../../console/action.ts';
 import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
 import { type Row, renderTable } from '../../console/table.ts';
 import { renderTime } from '../../console/time.ts';
@@ -159,8 +160,8 @@ function manifestActions(present: Deployment, isImported: boolean, page: PageCon
   const template = `data:application/json,${encodeURIComponent(JSON.stringify(templateFor(present), null, 2))}`;
   return html`<a href="${page.here()}?f=pjson" download="manifest.json">Download the manifest</a>
     <a href="${template}" download="manifest-template.json">Download a template</a>
-    ${isImported && html`<a href="${upgrades('deleteImportedManifest')}">Use the built-in manifest</a>`}
-    <a class="button" href="${upgrades('importManifest')}">Import a manifest</a>`;
+    ${isImported && linkButton(page, upgrades('deleteImportedManifest'), 'Use the built-in manifest', 'plain')}
+    ${linkButton(page, upgrades('importManifest'), 'Import a manifest')}`;
 }
 
 /** A manifest with one patch of the installed version. It cannot be imported before its build is filled in. */

@@ -21,9 +21,8 @@ export class JobService {
     this.#store = store;
   }
 
-  async find(id: string): Promise<Job | undefined> {
-    const newest = this.#store.read(newestJob);
-    return newest?.id === id ? newest : this.#store.jobs.find(id);
+  find(id: string): Promise<Job | undefined> {
+    return findJob(this.#store, id);
   }
 
   /** One page of all jobs, newest first, and their total number. */
@@ -80,8 +79,13 @@ export class JobService {
   }
 }
 
+async function findJob(store: ReadableStore, id: string): Promise<Job | undefined> {
+  const newest = store.read(newestJob);
+  return newest?.id === id ? newest : store.jobs.find(id);
+}
+
 export async function findJobEnd(store: ReadableStore, id: string): Promise<JobEnd> {
-  const job = await new JobService(store).find(id);
+  const job = await findJob(store, id);
   if (!job) return 'unknown';
   if (job.state === 'success') return 'succeeded';
   return job.kind === 'patch' ? 'reverted' : 'unfinished';
@@ -89,6 +93,6 @@ export async function findJobEnd(store: ReadableStore, id: string): Promise<JobE
 
 /** False for a job that the store does not know. */
 export async function hasJobEnded(store: ReadableStore, id: string): Promise<boolean> {
-  const job = await new JobService(store).find(id);
+  const job = await findJob(store, id);
   return job !== undefined && job.state !== 'in_progress';
 }

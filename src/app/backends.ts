@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
-import { simulatedPerformers } from '../upgrades/planning/performers.ts';
+import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
 import { createMemoryStore } from './stores/memory-store.ts';
 import type { Retention } from './stores/retention.ts';
 import { tables } from './tables.ts';

@@ -19,7 +19,7 @@ import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../upgrades/planning/performers.ts';
+import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
 import { ControlClock } from './clock.ts';
 import { createFailingExecutor, FailingClient } from './failing-ports.ts';
 import { addControlHooks } from './hooks.ts';

@@ -11,13 +11,11 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
-import type { JobService } from './jobs/job-service.ts';
-import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
+import { type JobService, jobStatus, jobToHistoryEntry } from './jobs/job-service.ts';
 import { moveStart, requireScheduled } from './jobs/job-schedule.ts';
 import { type Job, isOpen, newestJob } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
-import { jobTitle } from './pages/job-parts.ts';
-import { jobListView } from './pages/job-list.ts';
+import { jobListView, jobTitle } from './pages/job-parts.ts';
 import { jobView } from './pages/jobs.ts';
 import {
   ignoreWindowsField,
@@ -25,7 +23,7 @@ import {
   requireWindow,
   startAtField,
   startProblems,
-} from './schedule.rest.ts';
+} from './windows.rest.ts';
 
 type JobsOptions = {
   store: ReadableStore;

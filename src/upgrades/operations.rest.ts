@@ -18,15 +18,13 @@ import type { Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
 import type { Executor } from './executors/executor.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
-import type { JobService } from './jobs/job-service.ts';
-import { jobStatus } from './jobs/job-status.ts';
+import { type JobService, jobStatus } from './jobs/job-service.ts';
 import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
 import { type OnJobChange, startJob } from './jobs/job.ts';
-import { digestPlan } from './planning/plan-digest.ts';
+import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
-import { planToJson } from './planning/plan.ts';
 import { type PreparedJob, noSuchVersion, prepareRollback, hasSameBasis } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import { type UpgradeValues, planUpgrade, prepareRequest } from './planning/upgrade-request.ts';
@@ -44,7 +42,7 @@ import {
   requireWindow,
   startAtField,
   startProblems,
-} from './schedule.rest.ts';
+} from './windows.rest.ts';
 import { rollbackOptions } from './pages/versions.ts';
 import { maintenanceWindows, windowsAt } from './schedule/windows.ts';
 import { findPath } from './versions/hops.ts';

@@ -11,10 +11,8 @@ import {
   versionsAnswer,
 } from './answers.rest.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
-import { JobService } from './jobs/job-service.ts';
-import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
+import { type JobWatcher, JobService, jobStatus, noUpgradeStatus } from './jobs/job-service.ts';
 import { isJobRunning, newestJob } from './jobs/job-table.ts';
-import type { JobWatcher } from './jobs/job-watcher.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/overview.ts';
 import { versionTable, versionsView } from './pages/versions.ts';

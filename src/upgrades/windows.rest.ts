@@ -1,16 +1,22 @@
-// REST resource `system/upgrades/config`: the maintenance windows, and whether one is open now.
+// REST resource `system/upgrades/config`: the maintenance windows, and whether one is open now. Also the fields of a
+// start time, and its check.
 import * as z from 'zod';
+import { type Problem, ServiceError } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time, toJsonSchema } from '../rest/answer.ts';
-import { refuse, text } from '../rest/field-types.ts';
+import { boolean, moment, refuse, text } from '../rest/field-types.ts';
 import { type Resource, operation, resource, succeeded } from '../rest/resource.ts';
+import { type Change, compareFields } from '../store/audit-change.ts';
+import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { maxAheadMs } from './jobs/job-schedule.ts';
 import { windowParts, windowsView } from './pages/windows.ts';
 import {
   maintenanceWindows,
   maxWindows,
   readWindows,
+  reasonClosed,
   weekdays,
   windowSchema,
   windowsAt,
@@ -87,4 +93,35 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
       }),
     },
   });
+}
+
+export const startAtField = moment().describe(
+  'When to start, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC. At most 90 days ahead.',
+);
+
+export const ignoreWindowsField = boolean()
+  .optional()
+  .describe('Whether to start also while no maintenance window is open. Default: false.');
+
+export type StartTime = {
+  readonly startAt?: number | undefined;
+  readonly ignoreWindows?: boolean | undefined;
+};
+
+export function startProblems(startAt: number | undefined, at: number): Problem[] {
+  if (startAt === undefined) return [];
+  if (startAt <= at) return [{ field: 'startAt', message: 'must be in the future.' }];
+  if (startAt > at + maxAheadMs) return [{ field: 'startAt', message: 'must be at most 90 days ahead.' }];
+  return [];
+}
+
+/** Throws if no window is open at that time, or now without one. */
+export function requireWindow(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
+  const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at, 'the job');
+  if (closed !== undefined) throw new ServiceError('conflict', closed);
+}
+
+/** The audit entry says so, also if the job did before. */
+export function ignoredWindows(ignoreWindows: boolean): readonly Change[] {
+  return ignoreWindows ? compareFields({}, { ignoreWindows }) : [];
 }

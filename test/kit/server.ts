@@ -12,7 +12,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { type Role, roles } from '../../src/lib/caller.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../../src/upgrades/planning/performers.ts';
+import { simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';

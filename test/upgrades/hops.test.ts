@@ -3,8 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Executor, TemplateRun } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../../src/upgrades/planning/performers.ts';
-import type { TemplateStepId } from '../../src/upgrades/planning/step-ids.ts';
+import { type TemplateStepId, simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import type { Server } from '../kit/server.ts';
 import {

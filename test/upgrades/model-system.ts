@@ -6,7 +6,7 @@ import { invalid } from '../../src/lib/errors.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
-import { jobProgress } from '../../src/upgrades/jobs/job-status.ts';
+import { jobProgress } from '../../src/upgrades/jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';

@@ -3,8 +3,7 @@
 import { expect, it } from 'vitest';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../../src/upgrades/planning/performers.ts';
-import { isTemplateStepId } from '../../src/upgrades/planning/step-ids.ts';
+import { isTemplateStepId, simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { startServer } from '../kit/server.ts';
 import { openCluster } from '../kubernetes/cluster.ts';

@@ -5,7 +5,7 @@ import { formatCount } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { jobProgress } from '../../upgrades/jobs/job-status.ts';
+import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
 import { type HealthView, type WebhookHealth, readHealths } from '../../webhooks/webhook.ts';
 

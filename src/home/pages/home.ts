@@ -13,7 +13,7 @@ import { type Runtime, dayMs } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { jobProgress } from '../../upgrades/jobs/job-status.ts';
+import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
 import { reasonNotToResume } from '../../upgrades/jobs/job.ts';

@@ -9,7 +9,7 @@ import { formatList } from '../../lib/format.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
 import { formatImages } from '../planning/workloads.ts';
-import { startOfHop } from './job-hops.ts';
+import { startOfHop } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import type { Job, Reverting } from './job-table.ts';
 import { restartStep, revertProgress } from './progress.ts';

@@ -30,8 +30,7 @@ import { needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
-import { cancelStep, recordBegin, runStep } from './run-step.ts';
-import { type RunContext, updateJob } from './running-job.ts';
+import { type RunContext, cancelStep, recordBegin, runStep, updateJob } from './run-step.ts';
 
 type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
 

@@ -7,14 +7,14 @@ import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { digestPlan } from '../planning/plan-digest.ts';
+import { digestPlan } from '../planning/plan.ts';
 import { type PreparedJob, hasSameBasis, prepareRollback } from '../planning/preflight.ts';
 import { prepareRequest } from '../planning/upgrade-request.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
 import { failScheduled, startScheduled } from './job-schedule.ts';
 import { type Job, newestJob } from './job-table.ts';
-import { type RunContext, maxFailure } from './running-job.ts';
+import { type RunContext, maxFailure } from './run-step.ts';
 
 type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
   readonly tasks: Tasks;

@@ -1,10 +1,13 @@
-// Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the
-// messages of both.
+// Reads jobs for requests and metrics: the newest job from the replicated state, earlier ones from the job store, and
+// the messages of both. Requests can wait until a job changes.
+import type { Runtime } from '../../lib/runtime.ts';
+import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobEnd } from '../planning/workloads.ts';
-import type { JobMessages } from './job-status.ts';
-import { type Job, hasInstalled, newestJob } from './job-table.ts';
+import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
+import { type Job, hasInstalled, isOpen, newestJob, runTotals, stateCodes } from './job-table.ts';
 import type { Message } from './messages.ts';
+import { remainingMs } from './progress.ts';
 
 /** The messages of one job that were read so far. A job only adds messages, so they stay valid. */
 type KnownMessages = {
@@ -95,4 +98,102 @@ export async function findJobEnd(store: ReadableStore, id: string): Promise<JobE
 export async function hasJobEnded(store: ReadableStore, id: string): Promise<boolean> {
   const job = await findJob(store, id);
   return job !== undefined && job.state !== 'in_progress';
+}
+
+/** The status of a deployment that was never upgraded. */
+export const noUpgradeStatus = {
+  status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] },
+} as const;
+
+/** Messages of a job, and how many it has in all. */
+export type JobMessages = { readonly messages: readonly Message[]; readonly count: number };
+
+export function jobStatus(job: Job, { messages, count }: JobMessages, at: number) {
+  return {
+    status: { state: job.state, code: stateCodes[job.state], messages },
+    jobId: job.id,
+    ...(job.startAt !== null && { startAt: job.startAt }),
+    messageCount: count,
+    progress: jobProgress(job, at),
+  };
+}
+
+export function jobProgress(job: Job, at: number) {
+  const { state, workloadsDone: done, workloads: total, progress, startedAt, runStartedAt, endedAt } = job;
+  const elapsedMs = startedAt === null ? 0 : Math.max(0, (endedAt ?? at) - runStartedAt);
+  const estimate = remainingMs(progress, job.reverting?.left.length, at);
+  return {
+    done,
+    total,
+    steps: { done: progress.done, total: progress.total },
+    percent: state === 'success' ? 100 : progress.percent,
+    elapsedMs,
+    remainingMs: state === 'scheduled' ? null : state === 'in_progress' ? (estimate ?? null) : 0,
+  };
+}
+
+export function jobToHistoryEntry(job: Job) {
+  const { id, operation, from, to, state, startAt, startedAt, endedAt, startedBy } = job;
+  const times = { ...(startAt !== null && { startAt }), startedAt, endedAt };
+  return { id, operation, from, to, state, code: stateCodes[state], ...times, startedBy };
+}
+
+/** Lets requests wait until a job changes, so that clients need not poll. */
+export class JobWatcher {
+  readonly #store: ReadableStore;
+  readonly #runtime: Pick<Runtime, 'sleep'>;
+  readonly #waiting = new Set<AbortController>();
+  #isStopped = false;
+
+  constructor(store: ReadableStore, runtime: Pick<Runtime, 'sleep'>) {
+    this.#store = store;
+    this.#runtime = runtime;
+  }
+
+  async waitForChange(job: Job, messageCount: number, waitMs: number): Promise<void> {
+    const hasChanged = () => {
+      const newest = this.#store.read(newestJob);
+      const isSame = newest?.id === job.id && newest.state === job.state;
+      return !isSame || !isOpen(newest) || newest.messageCount > messageCount;
+    };
+    if (this.#isStopped || hasChanged()) return;
+    const wait = new AbortController();
+    const stopListening = this.#store.onUpdate(() => {
+      if (hasChanged()) wait.abort();
+    });
+    this.#waiting.add(wait);
+    try {
+      await this.#runtime.sleep(waitMs, wait.signal);
+    } catch (error) {
+      if (!wait.signal.aborted) throw error;
+    } finally {
+      this.#waiting.delete(wait);
+      stopListening();
+    }
+  }
+
+  /** Without this, the server could wait up to a minute for these requests when it stops. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const wait of this.#waiting) wait.abort();
+  }
+}
+
+/** From the store only, so that all processes show the same metrics. */
+export function upgradeStats(reader: Reader, at: number) {
+  const job = reader.read(newestJob);
+  const running = job?.state === 'in_progress' ? job.progress : undefined;
+  const { ended, lastSuccessAt } = reader.read(runTotals);
+  return {
+    upgrade_running: running ? 1 : 0,
+    upgrade_steps_done: running?.done ?? 0,
+    upgrade_steps: running?.total ?? 0,
+    upgrade_step_age_seconds: running ? Math.max(0, at - running.stepStartedAt) / 1000 : 0,
+    upgrade_last_success_timestamp_seconds: (lastSuccessAt ?? 0) / 1000,
+    upgrade_scheduled_timestamp_seconds: job?.state === 'scheduled' ? (job.startAt ?? 0) / 1000 : 0,
+    upgrade_window_open: windowsAt(reader.read(maintenanceWindows), at).open ? 1 : 0,
+    upgrade_jobs_total: Object.entries(ended).flatMap(([operation, states]) =>
+      Object.entries(states).map(([state, count]) => ({ operation, state, count })),
+    ),
+  };
 }

@@ -1,4 +1,5 @@
-// The rules of the steps of a job (see job.ts).
+// The rules of the steps of a job, and of its hops: what is installed when a hop ends, and where the next one starts
+// (see job.ts).
 //
 // A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after
 // it. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
@@ -8,15 +9,15 @@
 // fails.
 import type { Transaction } from '../../store/transaction.ts';
 import type { RepairedWorkload } from '../executors/executor.ts';
-import { nameOfStepJob } from '../planning/performers.ts';
-import type { Plan, Step } from '../planning/plan.ts';
+import type { Plan, PlannedHop, Step } from '../planning/plan.ts';
+import { nameOfStepJob } from '../planning/step-ids.ts';
 import { formatImages } from '../planning/workloads.ts';
-import { endsHop, finishHop } from './job-hops.ts';
+import { deployment } from '../versions/deployment.ts';
 import { type Line, record } from './job-record.ts';
-import type { Job } from './job-table.ts';
+import type { Job, JobHops } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
 import { advanceProgress } from './progress.ts';
-import { addStepTime } from './timeline.ts';
+import { addStepTime, keepMoves } from './timeline.ts';
 
 /** What a step has done, as far as its messages depend on it. */
 export type StepOutcome = {
@@ -116,4 +117,38 @@ function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
 /** With the time that the current step has taken. */
 export function timelineAfterStep({ timeline, progress, next }: Job, at: number): Pick<Job, 'timeline'> {
   return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
+}
+
+export function startHops(hops: readonly PlannedHop[], targetId: string): JobHops {
+  const all = hops.map(({ isRelease, installs }) => ({
+    version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
+    isRelease,
+  }));
+  return { all, done: 0, installedAt: {} };
+}
+
+/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop ends with the job. */
+function endsHop({ steps }: Plan, index: number): boolean {
+  const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
+  return hop !== undefined && next !== undefined && next !== hop;
+}
+
+/** The job after the last step of its current hop. */
+export function finishHop(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
+  const { hops } = job;
+  const finished = plan.hops[hops.done];
+  if (!finished) return job;
+  transaction.write(deployment, finished.after);
+  const installedAt = { ...hops.installedAt };
+  for (const id of finished.installs) installedAt[id] = at;
+  return {
+    ...job,
+    timeline: keepMoves(job.timeline, plan, job.next),
+    hops: { ...hops, done: hops.done + 1, installedAt },
+  };
+}
+
+/** The steps before it belong to finished hops. */
+export function startOfHop({ hops }: Job, { steps }: Plan): number {
+  return steps.findIndex(({ hop }) => hop === hops.done);
 }

@@ -1,7 +1,6 @@
 // Archived jobs, plans and messages in memory.
 import { freeze } from '../../store/changes.ts';
-import type { JobStore, JobWrites } from './job-store.ts';
-import { type Job, type StoredPlan, hasInstalled } from './job-table.ts';
+import { type Job, type JobStore, type JobWrites, type StoredPlan, hasInstalled } from './job-table.ts';
 import type { Message } from './messages.ts';
 
 export type JobDump = {

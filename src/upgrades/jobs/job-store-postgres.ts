@@ -1,8 +1,7 @@
 // Archived jobs, plans and messages in PostgreSQL.
 import { deleteInBatches } from '../../store/postgres/batches.ts';
 import { type Client, type Database, query } from '../../store/postgres/database.ts';
-import type { JobStore, JobWrites } from './job-store.ts';
-import type { Job, StoredPlan } from './job-table.ts';
+import type { Job, JobStore, JobWrites, StoredPlan } from './job-table.ts';
 import type { Message } from './messages.ts';
 
 export class PostgresJobs implements JobStore {

@@ -1,7 +1,8 @@
-// The stored records of jobs: the newest job, which is replicated state, and the plan of a job.
+// The stored records of jobs: the newest job, which is replicated state, the plan of a job, and the port of the others.
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Plan } from '../planning/plan.ts';
+import type { Message } from './messages.ts';
 import type { Progress } from './progress.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -173,4 +174,43 @@ export function hasInstalled({ hops }: Job, versionId: string): boolean {
 /** Undefined if all hops are finished. */
 export function currentHop({ hops }: Job): JobHop | undefined {
   return hops.all[hops.done];
+}
+
+/** Jobs that are no longer the newest, and the plans and messages of all jobs. `Transaction.jobs` has the writes. */
+export type JobStore = {
+  find: (id: string) => Promise<Job | undefined>;
+  /** Archived jobs with a number below `below`, newest first, and how many there are. */
+  page: (
+    below: number,
+    start: number,
+    num: number,
+  ) => Promise<{ readonly jobs: readonly Job[]; readonly total: number }>;
+  /** The newest archived job that has installed the version. It may have failed in a later hop. */
+  findInstalling: (versionId: string) => Promise<Job | undefined>;
+  plan: (jobId: string) => Promise<StoredPlan | undefined>;
+  /** The messages of a job after the first `after`. Empty if they were removed (`Retention`). */
+  messages: (jobId: string, after?: number) => Promise<readonly Message[]>;
+};
+
+export type JobWrites = {
+  savePlan: (plan: StoredPlan) => Promise<void>;
+  deletePlan: (jobId: string) => Promise<void>;
+  /** Adds messages; `from` is the number of messages that the job has before. */
+  appendMessages: (jobId: string, from: number, messages: readonly Message[]) => Promise<void>;
+  /** Stores a job that is no longer the newest. */
+  archive: (job: Job) => Promise<void>;
+};
+
+declare module '../../store/transaction.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface TransactionWrites {
+    readonly jobs: JobWrites;
+  }
+}
+
+declare module '../../store/store.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface StorePorts {
+    readonly jobs: JobStore;
+  }
 }

@@ -26,7 +26,7 @@
 //
 // A job that reverts is `in_progress` and has `reverting`. `success` and `cancelled` are final. `next` is the first
 // step of the plan that is not done. It goes up as steps are done, and down while a patch reverts its workloads,
-// newest first. The rules of steps are in job-steps.ts, of hops in job-hops.ts, of reverting in job-reverting.ts, of
+// newest first. The rules of steps and hops are in job-steps.ts, of reverting in job-reverting.ts, of
 // scheduled jobs in job-schedule.ts.
 //
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot
@@ -40,10 +40,9 @@ import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { finishHop, startHops, startOfHop } from './job-hops.ts';
+import { endStep, finishHop, startHops, startOfHop, timelineAfterStep } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
-import { endStep, timelineAfterStep } from './job-steps.ts';
 import { type Job, type ScheduledRequest, isOpen, jobBefore, newestJob } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';

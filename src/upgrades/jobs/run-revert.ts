@@ -11,7 +11,7 @@ import {
   waitsForRefused,
 } from './job-reverting.ts';
 import type { Job, StoredPlan } from './job-table.ts';
-import { type RunContext, callExecutor, errorText, updateJob } from './running-job.ts';
+import { type RunContext, callExecutor, errorText, updateJob } from './run-step.ts';
 
 export async function revertNext(
   run: RunContext,

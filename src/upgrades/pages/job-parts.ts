@@ -1,10 +1,19 @@
-// Small parts of pages about jobs: title, state, figures.
+// Small parts of pages about jobs: title, state, figures, and the list of jobs.
 import { formHref, linkButton, pageButton } from '../../console/action.ts';
-import { renderTime } from '../../console/time.ts';
+import {
+  type ListColumn,
+  allEntries,
+  pageRange,
+  renderEmpty,
+  renderEntries,
+  renderListPage,
+} from '../../console/list.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
-import type { Job, JobState } from '../jobs/job-table.ts';
+import { type Html, html } from '../../lib/html.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { type Job, type JobState, isOpen } from '../jobs/job-table.ts';
 
 const states: Readonly<Record<JobState, { label: string; className: string }>> = {
   scheduled: { label: 'Scheduled', className: 'busy' },
@@ -23,13 +32,25 @@ export function jobTitle({ operation, from, to }: Job): string {
   return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
 }
 
-export function stateLabel({ state }: Job): string {
+function stateLabel({ state }: Job): string {
   return states[state].label.toLowerCase();
+}
+
+/** The script announces this to a reader who has followed the job. */
+export function endOf(job: Job): string | undefined {
+  const { state, reason } = job;
+  if (isOpen(job)) return undefined;
+  return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
 export function stateView({ state }: Job): Html {
   const { label, className } = states[state];
   return html`<span class="state ${className}">${label}</span>`;
+}
+
+/** Of all runs, with the time between them. 0 if the job has not started. */
+export function durationOf({ startedAt, endedAt }: Job, now: number): number {
+  return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
 }
 
 export type Figure = { readonly label: string; readonly value: string };
@@ -78,4 +99,59 @@ export function scheduleActions(job: Job, page: PageContext<unknown>): Html | fa
   const cancel = { label: 'Cancel', action: at('cancel'), next: at(), isDestructive: true };
   return html`${pageButton(page, { ...cancel, worksWhileReadOnly: true })}
   ${linkButton(page, at('reschedule'), 'Move …', 'plain')}`;
+}
+
+export function jobListView(jobService: JobService): View<unknown> {
+  return async (page) => {
+    const range = pageRange(page.query, { usual: 25 });
+    const { jobs, total } = await jobService.page(range.start, range.num);
+    return renderListPage(
+      page,
+      { shown: jobs, total, range, keep: {} },
+      {
+        noun: 'job',
+        columns: jobColumns(page, ({ id }) => page.here(id)),
+        empty: renderEmpty('There has been no job yet. An upgrade or a rollback starts one.', {
+          href: page.href('system', 'upgrades'),
+          label: 'Go to upgrades',
+        }),
+      },
+    );
+  };
+}
+
+const maxLast = 5;
+
+export async function lastJobs(jobService: JobService, page: PageContext<unknown>): Promise<Html | false> {
+  const { jobs } = await jobService.page(0, maxLast);
+  const [newest] = jobs;
+  return (
+    newest !== undefined &&
+    html`<section aria-labelledby="last" data-ended="${endOf(newest)}" data-job="${newest.id}">
+      <h2 id="last">Last jobs</h2>
+      ${renderEntries(page, allEntries(jobs), { noun: 'job', label: 'Last jobs', columns: jobColumns(page, ({ id }) => page.href('system', 'jobs', id)) })}
+      <p><a href="${page.href('system', 'jobs')}">All jobs</a></p>
+    </section>`
+  );
+}
+
+function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): ListColumn<Job>[] {
+  return [
+    { label: 'Job', cell: (job) => html`<a href="${hrefOf(job)}">${jobTitle(job)}</a>` },
+    { label: 'State', cell: stateCell },
+    {
+      label: 'Started',
+      cell: ({ startedAt }) => (startedAt === null ? '–' : renderAgo(startedAt, page.now)),
+    },
+    {
+      label: 'Duration',
+      cell: (job) => (job.startedAt === null ? '–' : formatDuration(durationOf(job, page.now))),
+    },
+    { label: 'By', cell: ({ startedBy }) => html`<bdi>${startedBy}</bdi>` },
+  ];
+}
+
+function stateCell(job: Job): Html {
+  const { state, startAt, reason } = job;
+  return html`${stateView(job)} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
 }

@@ -8,8 +8,7 @@ import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { JobService } from '../jobs/job-service.ts';
-import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
+import { type JobMessages, type JobService, jobProgress } from '../jobs/job-service.ts';
 import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../jobs/messages.ts';
@@ -18,11 +17,12 @@ import { deployment, newestInstalled, rollbackTargets } from '../versions/deploy
 import { formatVersion } from '../versions/manifest.ts';
 import {
   type Figure,
+  durationOf,
+  endOf,
   figuresView,
   jobTitle,
   scheduleActions,
   startView,
-  stateLabel,
   stateView,
   resumeLabel,
   rollbackLink,
@@ -34,11 +34,6 @@ const maxMessages = 200;
 
 /** Failures, resumptions, cancellations, and workloads that were put back. */
 const interventions: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
-
-/** Of all runs, with the time between them. 0 if the job has not started. */
-export function durationOf({ startedAt, endedAt }: Job, now: number): number {
-  return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
-}
 
 type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
 
@@ -109,13 +104,6 @@ function liveJob({ job, page }: JobState, content: Html): Html {
     ${isRunning && followLine(page, hasSession)}
     <div id="job-state" ${hasSession && html`data-live="${seconds}"`}>${content}</div>
   </section>`;
-}
-
-/** The script announces this to a reader who has followed the job. */
-export function endOf(job: Job): string | undefined {
-  const { state, reason } = job;
-  if (isOpen(job)) return undefined;
-  return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
 function headView(state: JobState, heading: Html | string): Html {

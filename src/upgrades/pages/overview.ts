@@ -18,8 +18,7 @@ import {
 } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { lastJobs } from './job-list.ts';
-import { repairText, rollbackLink } from './job-parts.ts';
+import { lastJobs, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { versionName, wizardHref } from './versions.ts';
 

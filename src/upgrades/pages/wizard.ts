@@ -16,15 +16,21 @@ import type { FormPage } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import { digestPlan } from '../planning/plan-digest.ts';
-import { type Plan, type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../planning/plan.ts';
+import {
+  type Plan,
+  type PlannedHop,
+  digestPlan,
+  planToJson,
+  summarisePlan,
+  updatedWorkloads,
+} from '../planning/plan.ts';
 import type { PreparedJob } from '../planning/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
 import { deployment, findVersion, currentManifest } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { startAtField } from '../schedule.rest.ts';
+import { startAtField } from '../windows.rest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { figuresView } from './job-parts.ts';
 import {

@@ -1,8 +1,18 @@
-// The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
+// The plan of a job: a list of steps. It is computed once, stored, and executed step by step. Its digest identifies it.
+import { createHash } from 'node:crypto';
 import type { Code } from '../jobs/messages.ts';
-import type { Deployment } from '../versions/deployment.ts';
-import type { PerformedBy, Performers } from './performers.ts';
-import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
+import { type Deployment, installedVersions } from '../versions/deployment.ts';
+import type { Container, Version } from '../versions/manifest.ts';
+import {
+  type Hook,
+  type PerformedBy,
+  type Performers,
+  type StepId,
+  databaseSteps,
+  hooks,
+  isTemplateStepId,
+  workloadSteps,
+} from './step-ids.ts';
 import type { Workload } from './workloads.ts';
 
 type StepAction = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
@@ -325,4 +335,30 @@ export function planToJson({ steps }: Plan) {
     ...(template !== null && { template }),
     ...(workloadSteps.some((known) => known === id) && { workload: subject }),
   }));
+}
+
+type DigestedPlan = { readonly from: string; readonly to: string | null; readonly plan: Plan };
+
+/**
+ * Equal digests mean the same versions in every hop, the same images and the same steps. Lists the values in a fixed
+ * order, because a database may return the fields of an object in another order than it got them.
+ */
+export function digestPlan({ from, to, plan }: DigestedPlan): string {
+  const versions = plan.hops.map(({ after }) => installedVersions(after).map(versionValues));
+  const content = JSON.stringify([from, to, versions, plan.steps.map(stepValues)]);
+  return createHash('sha256').update(content).digest('hex');
+}
+
+function versionValues({ id, type, version, build, containers, newContainers }: Version) {
+  return [id, type, version, build, containers.map(containerValues), newContainers.map(containerValues)];
+}
+
+function containerValues({ name, image, checksum }: Container) {
+  return [name, image, checksum];
+}
+
+function stepValues({ id, name, performedBy, template, isSkipped, action, codes, workload }: Step) {
+  const parts = workload?.parts.map(({ container, image, formerImage }) => [container, image, formerImage]);
+  const values = [id, name, performedBy, template, isSkipped, action, codes];
+  return [...values, workload && [workload.name, workload.component, parts]];
 }

@@ -16,8 +16,7 @@ import {
   rollbackTargets,
 } from '../versions/deployment.ts';
 import { type Hop, maxHops, pathTo, planHops } from '../versions/hops.ts';
-import { maxLengths } from '../versions/manifest-links.ts';
-import { type Version, formatVersion } from '../versions/manifest.ts';
+import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
 import { type PlannedSteps, planRollback, planSteps, skippedSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';

@@ -1,4 +1,5 @@
-// The ids of the steps of a plan (docs/protocol.md#steps), grouped by who performs them.
+// The steps of a plan: their ids (docs/protocol.md#steps), and who performs them: Steward, the rollouts of workloads,
+// Jobs made from step templates, or a simulation.
 
 const stewardSteps = [
   'launch',
@@ -56,4 +57,22 @@ export const stepIds: readonly StepId[] = [...stewardSteps, ...workloadSteps, ..
 
 export function isTemplateStepId(id: string): id is TemplateStepId {
   return templateStepIds.some((known) => known === id);
+}
+
+export type PerformedBy = 'steward' | 'rollout' | 'job' | 'nobody' | 'simulation';
+
+export type Performers = {
+  readonly isSimulated: boolean;
+  /** The names of the templates, by the ids of their steps. */
+  readonly templates: ReadonlyMap<TemplateStepId, string>;
+};
+
+/** The default has a template for every step, and no hooks. */
+export function simulatedPerformers(ids: readonly TemplateStepId[] = templateSteps): Performers {
+  return { isSimulated: true, templates: new Map(ids.map((id) => [id, id])) };
+}
+
+/** The name of the Job that performs a step, which is unique for each attempt. */
+export function nameOfStepJob(jobId: string, seqNum: number, attempt: number): string {
+  return `steward-${jobId.slice(0, 8)}-${seqNum}-${attempt}`;
 }

@@ -90,12 +90,12 @@ export const maintenanceWindows: Cell<readonly MaintenanceWindow[]> = {
     Object.fromEntries(windows.map((window, index) => [`windows[${index}]`, formatWindow(window)])),
 };
 
-export function formatWindow({ days, from, to, timeZone }: MaintenanceWindow): string {
+function formatWindow({ days, from, to, timeZone }: MaintenanceWindow): string {
   return `${days.join(', ')} ${from}–${to} ${timeZone}`;
 }
 
 /** Null: never. */
-export type WindowState =
+type WindowState =
   | { readonly open: true; readonly closesAt: number | null }
   | { readonly open: false; readonly opensAt: number | null };
 

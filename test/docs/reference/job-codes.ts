@@ -2,8 +2,7 @@
 // messages.
 import type { Executor } from '../../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../../../src/upgrades/planning/performers.ts';
-import { templateStepIds } from '../../../src/upgrades/planning/step-ids.ts';
+import { simulatedPerformers, templateStepIds } from '../../../src/upgrades/planning/step-ids.ts';
 import { type Server, type ServerOptions, startServer } from '../../kit/server.ts';
 import { type Status, codesOf, eleven, license, patch1, upgrades } from '../../upgrades/jobs-kit.ts';
 

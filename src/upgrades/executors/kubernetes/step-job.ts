@@ -3,8 +3,12 @@
 import { groupBy } from '../../../lib/collections.ts';
 import { formatList } from '../../../lib/format.ts';
 import { isXmlText, truncate } from '../../../lib/text.ts';
-import type { Performers } from '../../planning/performers.ts';
-import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../../planning/step-ids.ts';
+import {
+  type Performers,
+  type TemplateStepId,
+  isTemplateStepId,
+  templateStepIds,
+} from '../../planning/step-ids.ts';
 import type { TemplateRun } from '../executor.ts';
 import type { ClusterPod } from './workload.ts';
 

@@ -4,6 +4,7 @@ import { tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import type { Table } from '../store/state.ts';
+import { uploads } from '../uploads/upload.ts';
 import { redeliveries } from '../webhooks/queue/redelivery.ts';
 import { failureWindows } from '../webhooks/sending/failure-window.ts';
 import { webhooks } from '../webhooks/webhook.ts';
@@ -14,6 +15,7 @@ export const tables: readonly Table<never>[] = [
   tokens,
   folders,
   services,
+  uploads,
   webhooks,
   failureWindows,
   redeliveries,

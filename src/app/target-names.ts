@@ -4,6 +4,7 @@ import { keys } from '../auth/key.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { newestJob } from '../upgrades/jobs/job-table.ts';
 import { jobTitle } from '../upgrades/pages/job-parts.ts';
+import { uploads } from '../uploads/upload.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 
 const webhooksPath = 'services/webhooks';
@@ -19,7 +20,7 @@ export function targetNames(store: ReadableStore): TargetNames {
       const job = newest?.id === id ? newest : await store.jobs.find(id);
       return job && jobTitle(job);
     },
-    uploads: async (id) => (await store.uploads.find(id))?.itemName,
+    uploads: (id) => Promise.resolve(store.get(uploads, id)?.itemName),
   };
   return {
     nameOf: async (target) => {

@@ -73,7 +73,7 @@ export class RequestAudit {
   update<T>(
     rule: (transaction: Transaction, at: number) => T,
     requireCaller: (transaction: Transaction) => Caller,
-    { needs, target, changes }: UpdateOptions<T>,
+    { target, changes }: UpdateOptions<T>,
   ): Promise<T> {
     this.#recordOnce();
     const at = this.#service.now();
@@ -83,7 +83,7 @@ export class RequestAudit {
       const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
       this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));
       return result;
-    }, needs);
+    });
   }
 
   createEntry(facts: Partial<AuditEntry>): AuditEntry {

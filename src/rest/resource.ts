@@ -6,7 +6,7 @@ import type { Html } from '../lib/html.ts';
 import type { Json, SharedJson } from '../lib/json.ts';
 import type { Change } from '../store/audit-change.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
-import type { Needs, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { type AnswerOf, type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
@@ -44,7 +44,6 @@ export type OperationCall<S, V> = Call<S, V> & {
 };
 
 export type UpdateOptions<T> = {
-  readonly needs?: Needs;
   /** The path of what the operation concerns. Default: the path of its resource. */
   readonly target?: string;
   /** Changes that are no rows of the replicated state. */

@@ -7,7 +7,7 @@
 // All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a
 // promise. While the database is unavailable, every asynchronous method except `refresh` throws `unavailable`.
 import type { AnyCell, Reader, Table } from './state.ts';
-import type { Needs, Transaction } from './transaction.ts';
+import type { Transaction } from './transaction.ts';
 
 /** The ports of the features. Each feature adds its own, next to the type of the port. */
 // oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
@@ -26,7 +26,7 @@ type StoreCore = {
    * Runs the rule alone: it sees the newest state, all its writes take effect together, and none do if it throws.
    * Only these updates are ordered globally. The other ports lock no more than the rows they write.
    */
-  update: <T>(rule: (transaction: Transaction) => T, needs?: Needs) => Promise<T>;
+  update: <T>(rule: (transaction: Transaction) => T) => Promise<T>;
   /** Whether the process is running. A process that died counts as alive until its lease expires. */
   isAlive: (process: string) => boolean;
   /** Reads the changes of other processes into memory. The result is whether the database could be read. */

@@ -2,31 +2,21 @@
 //
 // A rule is synchronous and may run more than once, so it must do nothing but read and write the transaction. A
 // write that belongs to the port of a feature but must commit with the change, such as the deliveries of an event,
-// is a method of the transaction too. Each feature adds what it needs to the three interfaces below, next to its
-// port.
+// is a method of the transaction too. Each feature adds its own to the interface below, next to its port.
 import type { Cell, ChangedRow, Reader, Table } from './state.ts';
-
-/** Rows of the ports that a rule reads. The store reads them in the transaction, before it runs the rule. */
-// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
-export interface Needs {}
-
-/** Reads rows that `Needs` names. */
-// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
-export interface TransactionFacts {}
 
 /** Writes to the ports. They take effect with the commit, in the order of the calls. */
 // oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
 export interface TransactionWrites {}
 
-export type Transaction = Reader &
-  TransactionFacts & {
-    /** Adds the row, or replaces the one with the same key. */
-    put: <T>(table: Table<T>, row: T) => void;
-    remove: (table: Table<never>, key: string) => void;
-    write: <T>(cell: Cell<T>, value: T) => void;
-    /** What the transaction has put, removed and written so far. */
-    changed: () => readonly ChangedRow[];
-  } & { readonly [P in keyof TransactionWrites]: RecordedWrites<TransactionWrites[P]> };
+export type Transaction = Reader & {
+  /** Adds the row, or replaces the one with the same key. */
+  put: <T>(table: Table<T>, row: T) => void;
+  remove: (table: Table<never>, key: string) => void;
+  write: <T>(cell: Cell<T>, value: T) => void;
+  /** What the transaction has put, removed and written so far. */
+  changed: () => readonly ChangedRow[];
+} & { readonly [P in keyof TransactionWrites]: RecordedWrites<TransactionWrites[P]> };
 
 /** The same methods, which record the call. */
 type RecordedWrites<W> = {

@@ -15,6 +15,7 @@ import {
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { uploads } from '../uploads/upload.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
 import type { Executor } from './executors/executor.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
@@ -265,7 +266,7 @@ async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
   { update, prepared, startedBy, manifest, planDigest, startTime, request }: StartRequest,
 ): Promise<Outcome> {
-  const { problems, to, uploads } = prepared;
+  const { problems, to } = prepared;
   if (problems.length > 0 || to === null) throw invalid(problems);
   const digest = digestPlan(prepared);
   const id = runtime.newId();
@@ -276,7 +277,7 @@ async function start(
       (transaction) => {
         requireWindow(transaction, startTime, at);
         if (!hasSameBasis(transaction, prepared)) throw versionsHaveChanged();
-        requireUploads(transaction, uploads);
+        requireUploads(transaction, prepared.uploads);
         if (planDigest !== undefined && planDigest !== digest) throw planHasChanged();
         if (manifest) importManifest(transaction, manifest, at);
         const newJob = { ...prepared, id, startedBy, runner: store.self, to, ignoresWindows: ignoreWindows };
@@ -290,7 +291,6 @@ async function start(
       {
         target: `system/jobs/${id}`,
         changes: () => ignoredWindows(ignoreWindows),
-        needs: { uploads },
       },
     );
   const job = await (startAt === undefined ? jobRunner.run(accept) : accept());
@@ -306,8 +306,8 @@ async function start(
 }
 
 /** Another request may have deleted an upload since the settings were checked. */
-function requireUploads(transaction: Transaction, uploads: readonly string[]): void {
-  const missing = uploads.filter((id) => !transaction.upload(id));
+function requireUploads(transaction: Transaction, ids: readonly string[]): void {
+  const missing = ids.filter((id) => !transaction.get(uploads, id));
   const message = `names the upload ${missing[0]}, which does not exist.`;
   if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
 }

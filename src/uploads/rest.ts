@@ -1,18 +1,25 @@
 // REST resources of uploads.
 import * as z from 'zod';
-import { type AuditFields } from '../lib/audit-fields.ts';
-import { ServiceError, problemsOf } from '../lib/errors.ts';
+import { ServiceError, isUnavailable, problemsOf } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { file, text } from '../rest/field-types.ts';
 import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
-import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { uploadView, uploadsView } from './pages/uploads.ts';
-import { type Upload, inUse, isContentType, maxUploads, noRoom, plainFileName } from './upload.ts';
+import {
+  type Upload,
+  addUpload,
+  inUse,
+  isContentType,
+  listUploads,
+  plainFileName,
+  requireRoom,
+  uploads,
+} from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
   itemID: z.string().describe('Other operations refer to the file by this id.'),
@@ -44,14 +51,14 @@ export function uploadsResource(options: UploadsOptions): Resource {
     title: 'Uploads',
     description: 'Uploaded files, for example licenses.',
     answer: uploadsAnswer,
-    read: async () => ({ items: await store.uploads.list() }),
-    view: async (page) => uploadsView(await store.uploads.list(), page),
+    read: () => ({ items: listUploads(store) }),
+    view: (page) => uploadsView(listUploads(store), page),
     operations: { upload: uploadOperation(options) },
     items: [
       items({
         param: 'itemID',
-        find: async (_root, id) => {
-          const found = await store.uploads.find(id);
+        find: (_root, id) => {
+          const found = store.get(uploads, id);
           if (!found) throw noSuchUpload();
           return found;
         },
@@ -61,7 +68,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
   });
 }
 
-function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
+function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
   return resource<Upload>({
     title: 'Upload',
     titleOf: ({ itemName }) => itemName,
@@ -76,18 +83,13 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
         isDestructive: true,
         warning: () => 'Settings that name the file must name another one.',
         run: async ({ subject, update }) => {
-          await update(
-            (transaction) => {
-              // Another request may have deleted it meanwhile.
-              if (!transaction.upload(subject.itemID)) throw noSuchUpload();
-              if (isInUse(transaction, subject.itemID)) throw inUse(subject);
-              transaction.uploads.delete(subject.itemID);
-            },
-            {
-              needs: { uploads: [subject.itemID] },
-              changes: () => compareFields(auditFieldsOf(subject), {}),
-            },
-          );
+          await update((transaction) => {
+            // Another request may have deleted it meanwhile.
+            if (!transaction.get(uploads, subject.itemID)) throw noSuchUpload();
+            if (isInUse(transaction, subject.itemID)) throw inUse(subject);
+            transaction.remove(uploads, subject.itemID);
+          });
+          await store.uploads.remove(subject.itemID);
           return succeeded(`${subject.itemName} was deleted.`, {
             name: 'Show all uploads',
             path: ['uploads'],
@@ -119,7 +121,7 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       ];
       return { problems: problemsOf('itemFile', problems) };
     },
-    run: async ({ values: { itemFile, description }, auditEntry }) => {
+    run: async ({ values: { itemFile, description }, update }) => {
       const item: Upload = {
         itemID: runtime.newId(),
         itemName: plainFileName(itemFile.filename),
@@ -129,13 +131,17 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
         contentType: itemFile.contentType,
         size: itemFile.bytes.length,
       };
-      const limits = { bytes: maxTotalBytes, count: maxUploads };
-      const entry = auditEntry({
-        target: `uploads/${item.itemID}`,
-        changes: compareFields({}, auditFieldsOf(item)),
-      });
-      const result = await store.uploads.add({ upload: item, bytes: itemFile.bytes }, limits, entry);
-      if (result !== 'stored') throw noRoom(result, maxTotalBytes);
+      requireRoom(store, item, maxTotalBytes);
+      await store.uploads.add(item.itemID, itemFile.bytes);
+      try {
+        await update((transaction) => addUpload(transaction, item, maxTotalBytes), {
+          target: `uploads/${item.itemID}`,
+        });
+      } catch (error) {
+        // After a failure of the database, nobody knows whether the upload was added.
+        if (!isUnavailable(error)) await store.uploads.remove(item.itemID);
+        throw error;
+      }
       const link = { name: 'Show it', path: ['uploads', item.itemID] };
       const outcome = succeeded(`${item.itemName} was uploaded.`, link, { item: asJson(item) });
       return { ...outcome, names: { itemID: item.itemID } };
@@ -145,8 +151,4 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
 
 function noSuchUpload(): ServiceError {
   return new ServiceError('not-found', 'There is no such upload.');
-}
-
-function auditFieldsOf({ itemName, description, contentType, size }: Upload): AuditFields {
-  return { itemName, description, contentType, size };
 }

@@ -1,43 +1,19 @@
-// The port of uploaded files. `Transaction.uploads` deletes one.
-import type { AuditEntry } from '../store/audit-entry.ts';
-import type { Upload } from './upload.ts';
+// The port of the contents of uploaded files. The uploads themselves are rows of the replicated state.
+//
+// A content is stored before the update that adds its upload, and removed after the update that deletes it: no upload
+// lacks its content, and no update waits while a file is transferred. If a process ends in between, the store removes
+// the content that has no upload after an hour.
 
-export type UploadStore = {
-  /** Oldest first. */
-  list: () => Promise<readonly Upload[]>;
-  find: (id: string) => Promise<Upload | undefined>;
+export type UploadContents = {
   content: (id: string) => Promise<Uint8Array | undefined>;
-  /** Stores the file and the entry, unless all uploads together would then exceed a limit: the result names it. */
-  add: (upload: NewUpload, limits: UploadLimits, entry: AuditEntry) => Promise<'stored' | keyof UploadLimits>;
+  add: (id: string, content: Uint8Array) => Promise<void>;
+  /** Never throws: the store removes later what it cannot remove now. */
+  remove: (id: string) => Promise<void>;
 };
-
-export type NewUpload = { readonly upload: Upload; readonly bytes: Uint8Array };
-
-export type UploadLimits = { readonly bytes: number; readonly count: number };
-
-export type UploadWrites = {
-  delete: (id: string) => Promise<void>;
-};
-
-declare module '../store/transaction.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
-  interface Needs {
-    /** Ids of uploads. */
-    readonly uploads?: readonly string[] | undefined;
-  }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
-  interface TransactionFacts {
-    readonly upload: (id: string) => Upload | undefined;
-  }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
-  interface TransactionWrites {
-    readonly uploads: UploadWrites;
-  }
-}
 
 declare module '../store/store.ts' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface StorePorts {
-    readonly uploads: UploadStore;
+    readonly uploads: UploadContents;
   }
 }

@@ -1,6 +1,8 @@
-// Uploaded files, and the errors of the limits on them.
+// Uploaded files, without their contents, and the rules for changing them.
 import { ServiceError } from '../lib/errors.ts';
 import { toNfc } from '../lib/text.ts';
+import type { Reader, Table } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 export type Upload = {
   readonly itemID: string;
@@ -12,15 +14,38 @@ export type Upload = {
   readonly size: number;
 };
 
-/** Bounds the list, which bytes alone do not: files may be empty. */
-export const maxUploads = 10_000;
+export const uploads: Table<Upload> = {
+  name: 'uploads',
+  keyOf: ({ itemID }) => itemID,
+  bytesOf: ({ size }) => size,
+  auditFields: ({ itemName, description, contentType, size }) => ({
+    itemName,
+    description,
+    contentType,
+    size,
+  }),
+};
 
-/** `exceeded` is the limit that one more upload would exceed. */
-export function noRoom(exceeded: 'bytes' | 'count', maxTotalBytes: number): ServiceError {
-  const rule =
-    exceeded === 'bytes'
-      ? `all uploads together must be at most ${maxTotalBytes} bytes`
-      : `there must be at most ${maxUploads} uploads`;
+/** Oldest first. */
+export function listUploads(reader: Reader): Upload[] {
+  return [...reader.all(uploads)].sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1));
+}
+
+export function addUpload(transaction: Transaction, upload: Upload, maxTotalBytes: number): void {
+  requireRoom(transaction, upload, maxTotalBytes);
+  transaction.put(uploads, upload);
+}
+
+/** Bounds the list, which bytes alone do not: files may be empty. */
+const maxUploads = 10_000;
+
+export function requireRoom(reader: Reader, { size }: Upload, maxTotalBytes: number): void {
+  if (reader.bytes(uploads) + size > maxTotalBytes)
+    throw noRoom(`all uploads together must be at most ${maxTotalBytes} bytes`);
+  if (reader.count(uploads) >= maxUploads) throw noRoom(`there must be at most ${maxUploads} uploads`);
+}
+
+function noRoom(rule: string): ServiceError {
   return new ServiceError('too-large', 'There is no room for this upload.', {
     problems: [{ field: 'itemFile', message: `${rule}; delete some first.` }],
   });

@@ -231,7 +231,8 @@ async function readObjects(query: Query): Promise<Record<string, unknown>> {
        from state where kind = 'webhooks' and value is not null
      union all select 'security/users/' || key, value ->> 'role'
        from state where kind = 'users' and key like 'crash%' and value is not null
-     union all select 'uploads/' || id, upload ->> 'description' from uploads`,
+     union all select 'uploads/' || key, value ->> 'description'
+       from state where kind = 'uploads' and value is not null`,
   );
   return Object.fromEntries(rows.map(({ target, value }) => [target, value] as const).sort());
 }

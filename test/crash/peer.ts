@@ -5,7 +5,7 @@ import { ServiceError } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Needs, Transaction } from '../../src/store/transaction.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
 import { simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
@@ -93,9 +93,9 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
       ),
   };
 
-  async function record<T>(rule: (transaction: Transaction) => T, needs?: Needs): Promise<T> {
+  async function record<T>(rule: (transaction: Transaction) => T): Promise<T> {
     await halt('before the record');
-    const answer = await store.update(rule, needs);
+    const answer = await store.update(rule);
     if (isDead) whileDead.answers.push(answer);
     await halt('after the record');
     return answer;
@@ -113,17 +113,17 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
         return store.jobs.plan(jobId);
       },
     },
-    async update<T>(rule: (transaction: Transaction) => T, needs?: Needs): Promise<T> {
+    async update<T>(rule: (transaction: Transaction) => T): Promise<T> {
       if (outage) {
-        if (outage === 'the answer is lost') await store.update(rule, needs);
+        if (outage === 'the answer is lost') await store.update(rule);
         outage = undefined;
         throw new ServiceError('unavailable', 'The database cannot be reached.');
       }
       if (isTakingOver) {
         isTakingOver = false;
-        return store.update(rule, needs);
+        return store.update(rule);
       }
-      return track(record(rule, needs));
+      return track(record(rule));
     },
   };
   const jobRunner = new JobRunner({

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { hashingLimits } from '../../src/auth/sign-in-service.ts';
+import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
@@ -36,9 +37,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 afterEach(async () => {
-  const uploads = await server.store.uploads.list();
   await server.store.update((transaction) => {
-    for (const { itemID } of uploads) transaction.uploads.delete(itemID);
+    for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);
   });
 });
 

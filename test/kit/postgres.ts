@@ -84,9 +84,7 @@ export async function createDatabase() {
     async empty(): Promise<void> {
       await noteAuditTrail();
       removals ??= await readRemovals();
-      const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL;
-        INSERT INTO ${name}.upload_totals (count, bytes) VALUES (0, 0)`;
-      await ask(`${removals};${reset}`);
+      await ask(`${removals};UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL`);
     },
     /** Ends connections that still use the schema, and drops it. */
     async drop(): Promise<void> {

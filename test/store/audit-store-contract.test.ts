@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { AuditEntry, AuditFilter } from '../../src/store/audit-entry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { backends, openElsewhere, openMemory, openTwice } from './backends.ts';
-import { auditEntry, row, rows, tryToChange, upload } from './definitions.ts';
+import { auditEntry, row, rows, tryToChange } from './definitions.ts';
 
 const minuteMs = 60_000;
 
@@ -139,15 +139,6 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
       await expect(refused).rejects.toThrow('refused');
       expect(await entriesOf(store)).toEqual([entry]);
       expect(store.get(rows, 'b')).toBeUndefined();
-    });
-
-    it('records an upload that is stored, and none that is refused', async () => {
-      const store = await open();
-      const entry = auditEntry();
-      const file = (id: string) => ({ upload: upload(id), bytes: Buffer.from('x') });
-      await store.uploads.add(file('a'), { bytes: 1, count: 1 }, entry);
-      expect(await store.uploads.add(file('b'), { bytes: 1, count: 1 }, auditEntry())).toBe('bytes');
-      expect(await entriesOf(store)).toEqual([entry]);
     });
   });
 

@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
-import type { Upload } from '../../src/uploads/upload.ts';
+import { type Upload, uploads } from '../../src/uploads/upload.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
@@ -49,6 +49,7 @@ export const tables: readonly Table<never>[] = [
   webhooks,
   failureWindows,
   redeliveries,
+  uploads,
 ];
 
 export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => ({

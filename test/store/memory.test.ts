@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { keeping, openMemory } from './backends.ts';
-import { auditEntry, upload } from './definitions.ts';
 import {
   claim,
   claimed,
@@ -133,18 +132,4 @@ it('returns when a delivery is due also if its receiver has no room yet', async 
   await publish(store, delivery('b1', 1));
   // Nothing else would wake the worker at that time.
   expect(await claim(store, 10, 100, { roomFor: () => 0 })).toEqual({ ids: [], nextAt: 50 });
-});
-
-it('refuses a rule that reads what its update does not name', async () => {
-  const store = await openMemory();
-  await store.uploads.add(
-    { upload: upload('u'), bytes: Buffer.from('x') },
-    { bytes: 9, count: 9 },
-    auditEntry(),
-  );
-  const message = 'The rule reads a row that its update does not name.';
-  const needs = { uploads: ['other'] };
-  for (const given of [undefined, {}, needs]) {
-    await expect(store.update(({ upload: read }) => read('u'), given)).rejects.toThrow(message);
-  }
 });

@@ -85,12 +85,12 @@ it('does not wait for a database that does not exist', async () => {
 it('waits too if the database fails after the store was opened', async () => {
   const store = await createTestStore(defaultStoreOptions);
   let updates = 0;
-  const update: typeof store.update = (rule, needs) => {
+  const update: typeof store.update = (rule) => {
     updates += 1;
     // The first update belongs to the test server, and creates its users.
     if (updates === 2 || updates === 3)
       return Promise.reject(new ServiceError('unavailable', 'The database cannot be reached.'));
-    return store.update(rule, needs);
+    return store.update(rule);
   };
   const runtime = createFakeRuntime();
   const starting = startServer({ store: { ...store, update }, runtime });

@@ -8,7 +8,7 @@ import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
-import { auditEntry, cell, others, row, rows, upload, webhook } from './definitions.ts';
+import { cell, others, row, rows, webhook } from './definitions.ts';
 import {
   attempted,
   bytesOf,
@@ -253,24 +253,6 @@ describe('two processes on one PostgreSQL', () => {
     ]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
     expect((await one.deliveries.page({ webhookId: 'b' }, 0, 10)).total).toBe(1);
-  });
-
-  it('share the limits of uploads', async () => {
-    const [one, other] = await openTwice();
-    const results = await Promise.all(
-      count(10).map((n) =>
-        (n % 2 === 0 ? one : other).uploads.add(
-          { upload: upload(`u${n}`, 3), bytes: Buffer.from('abc') },
-          {
-            bytes: 10,
-            count: 9,
-          },
-          auditEntry(),
-        ),
-      ),
-    );
-    expect(results.filter((result) => result === 'stored')).toHaveLength(3);
-    expect(await other.uploads.list()).toHaveLength(3);
   });
 });
 

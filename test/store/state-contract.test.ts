@@ -4,7 +4,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { auditEntry, cell, job, others, plan, row, rows, upload } from './definitions.ts';
+import { cell, job, others, plan, row, rows } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
@@ -110,11 +110,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     });
     await enqueue(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 1));
     await claim(store, 1, 2);
-    await store.uploads.add(
-      { upload: upload('u'), bytes: Buffer.from('x') },
-      { bytes: 9, count: 9 },
-      auditEntry(),
-    );
     const before = await snapshot(store);
     const failed = store.update((transaction) => {
       transaction.put(rows, row('a', 2));
@@ -128,7 +123,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       transaction.jobs.deletePlan('job-2');
       transaction.jobs.appendMessages('job-2', 1, [{ code: 2, message: 'two', when: 2 }]);
       transaction.jobs.archive(job(1));
-      transaction.uploads.delete('u');
       throw new Error('no');
     });
     await expect(failed).rejects.toThrow('no');
@@ -141,7 +135,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(await store.jobs.plan('job-2')).toEqual(plan('job-2'));
     expect(await store.jobs.messages('job-2')).toHaveLength(1);
     expect(await store.jobs.find('job-1')).toBeUndefined();
-    expect(await store.uploads.find('u')).toEqual(upload('u'));
     // The deliveries that were claimed before are still claimed, and the others are not.
     expect((await claim(store, 5)).ids).toEqual(['a2']);
   });
@@ -180,24 +173,17 @@ describe.each(backends)('the %s store', (_name, open) => {
 
   it('commits the writes to all ports together, also for another process', async () => {
     const store = await open();
-    await store.uploads.add(
-      { upload: upload('u'), bytes: Buffer.from('x') },
-      { bytes: 9, count: 9 },
-      auditEntry(),
-    );
     await store.update((transaction) => {
       transaction.put(rows, row('a', 3));
       transaction.deliveries.enqueue([delivery('a1', 1)]);
       transaction.jobs.archive(job(1));
       transaction.jobs.savePlan(plan('job-2'));
-      transaction.uploads.delete('u');
     });
     const elsewhere = await openElsewhere(store);
     expect(elsewhere.get(rows, 'a')).toEqual(row('a', 3));
     expect(await list(elsewhere, 'a')).toEqual(['a1']);
     expect(await elsewhere.jobs.find('job-1')).toEqual(job(1));
     expect(await elsewhere.jobs.plan('job-2')).toEqual(plan('job-2'));
-    expect(await elsewhere.uploads.find('u')).toBeUndefined();
   });
 
   it('performs the writes to a port in the order of the calls', async () => {
@@ -321,42 +307,20 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.problems()).toEqual([]);
   });
 
-  describe('the needs of an update', () => {
-    it('let the rule read uploads', async () => {
-      const store = await open();
-      for (const id of ['u1', 'u2'])
-        await store.uploads.add(
-          { upload: upload(id), bytes: Buffer.from('x') },
-          { bytes: 9, count: 9 },
-          auditEntry(),
-        );
-      const ids = ['u2', 'u3', 'u1'];
-      const read = () => store.update((transaction) => ids.map(transaction.upload), { uploads: ids });
-      expect(await read()).toEqual([upload('u2'), undefined, upload('u1')]);
-      await store.update((transaction) => transaction.uploads.delete('u2'));
-      expect(await read()).toEqual([undefined, undefined, upload('u1')]);
-    });
-
-    it('show every rule what the rules before it have changed', async () => {
-      const store = await open();
-      await store.uploads.add(
-        { upload: upload('u'), bytes: Buffer.from('x') },
-        { bytes: 9, count: 9 },
-        auditEntry(),
-      );
-      const needs = { uploads: ['u'] };
-      const read = (transaction: Transaction) => transaction.upload('u');
-      const seen = await Promise.all([
-        // The others wait for this one, and then run together.
-        store.update(() => undefined),
-        store.update((transaction) => {
-          const before = read(transaction);
-          transaction.uploads.delete('u');
-          return [before, read(transaction)];
-        }, needs),
-        store.update(read, needs),
-      ]);
-      expect(seen).toEqual([undefined, [upload('u'), undefined], undefined]);
-    });
+  it('shows every rule what the rules before it have changed', async () => {
+    const store = await open();
+    await store.update((transaction) => transaction.put(rows, row('a', 1)));
+    const read = (transaction: Transaction) => transaction.get(rows, 'a');
+    const seen = await Promise.all([
+      // The others wait for this one, and then run together.
+      store.update(() => undefined),
+      store.update((transaction) => {
+        const before = read(transaction);
+        transaction.remove(rows, 'a');
+        return [before, read(transaction)];
+      }),
+      store.update(read),
+    ]);
+    expect(seen).toEqual([undefined, [row('a', 1), undefined], undefined]);
   });
 });

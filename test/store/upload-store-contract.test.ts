@@ -1,106 +1,80 @@
-// Contract of the upload store; every store runs this suite.
+// Contract of the contents of uploads, and the rules of uploads in the state; every store runs this suite.
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { ServiceError } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Upload } from '../../src/uploads/upload.ts';
-import { backends, openElsewhere } from './backends.ts';
-import { auditEntry, tryToChange, upload } from './definitions.ts';
-
-const unlimited = { bytes: 1e9, count: 1000 };
-
-const add = ({ uploads }: Store, one: Upload, content: Uint8Array | string = 'x', limits = unlimited) =>
-  uploads.add(
-    { upload: one, bytes: typeof content === 'string' ? Buffer.from(content) : content },
-    limits,
-    auditEntry(),
-  );
+import { type Upload, addUpload, listUploads, uploads } from '../../src/uploads/upload.ts';
+import { backends, createTestDatabase, openElsewhere } from './backends.ts';
+import { upload } from './definitions.ts';
 
 /** Converts the bytes to text: comparing large arrays is slow. */
-async function contentOf({ uploads }: Store, id: string): Promise<string | undefined> {
-  const content = await uploads.content(id);
+async function contentOf(store: Store, id: string): Promise<string | undefined> {
+  const content = await store.uploads.content(id);
   if (!content) return undefined;
   expect(content).toBeInstanceOf(Uint8Array);
   return Buffer.from(content).toString('latin1');
 }
 
-describe.each(backends)('the upload store of the %s store', (_name, open) => {
-  it('is empty at first', async () => {
-    const { uploads } = await open();
-    expect(await uploads.list()).toEqual([]);
-    expect(await uploads.find('u')).toBeUndefined();
-    expect(await uploads.content('u')).toBeUndefined();
+/** The problem that refuses the upload; undefined if it is added. */
+async function add(store: Store, one: Upload, maxTotalBytes = 1e9): Promise<string | undefined> {
+  try {
+    await store.update((transaction) => addUpload(transaction, one, maxTotalBytes));
+    return undefined;
+  } catch (error) {
+    return (error as ServiceError).problems[0]?.message;
+  }
+}
+
+const noRoom = 'all uploads together must be at most 10 bytes; delete some first.';
+const idsOf = (store: Store) => listUploads(store).map(({ itemID }) => itemID);
+
+describe.each(backends)('the uploads of the %s store', (_name, open) => {
+  it('have contents, which are added and removed', async () => {
+    const store = await open();
+    expect(await contentOf(store, 'u1')).toBeUndefined();
+    await store.uploads.add('u1', Buffer.from('one'));
+    await store.uploads.add('u2', Buffer.from('two'));
+    const other = await openElsewhere(store);
+    for (const one of [store, other])
+      expect([await contentOf(one, 'u1'), await contentOf(one, 'u2')]).toEqual(['one', 'two']);
+    await store.uploads.remove('u1');
+    await store.uploads.remove('unknown');
+    for (const one of [store, other])
+      expect([await contentOf(one, 'u1'), await contentOf(one, 'u2')]).toEqual([undefined, 'two']);
   });
 
-  it('stores files and returns them, oldest first', async () => {
+  it('are listed, oldest first', async () => {
     const store = await open();
     const described = upload('u1', 3, { date: 5, description: 'with "quotes"', itemName: 'Zürich.json' });
-    expect(await add(store, described, 'one')).toBe('stored');
-    expect(await add(store, upload('u0', 3, { date: 6 }), 'two')).toBe('stored');
-    for (const one of [store, await openElsewhere(store)]) {
-      expect(await one.uploads.list()).toEqual([described, upload('u0', 3, { date: 6 })]);
-      expect(await one.uploads.find('u1')).toEqual(described);
-      expect(await one.uploads.find('unknown')).toBeUndefined();
-      expect(await contentOf(one, 'u1')).toBe('one');
-      expect(await contentOf(one, 'u0')).toBe('two');
-      expect(await contentOf(one, 'unknown')).toBeUndefined();
-    }
+    const later = [upload('u0', 3, { date: 6 }), upload('u2', 3, { date: 6 })];
+    for (const one of [...later.toReversed(), described]) expect(await add(store, one)).toBeUndefined();
+    for (const one of [store, await openElsewhere(store)])
+      expect(listUploads(one)).toEqual([described, ...later]);
   });
 
-  it('returns uploads through which the stored ones cannot be changed', async () => {
+  it('refuse a file that would exceed the bytes of all uploads together', async () => {
     const store = await open();
-    await add(store, upload('u'));
-    for (const one of [await store.uploads.find('u'), ...(await store.uploads.list())])
-      tryToChange(one, { size: 0 });
-    expect(await store.uploads.find('u')).toEqual(upload('u'));
-    expect(await store.uploads.list()).toEqual([upload('u')]);
+    expect(await add(store, upload('u1', 11), 10)).toBe(noRoom);
+    expect(await add(store, upload('u1', 6), 10)).toBeUndefined();
+    expect(await add(store, upload('u2', 5), 10)).toBe(noRoom);
+    expect(await add(store, upload('u3', 4), 10)).toBeUndefined();
+    expect(await add(store, upload('u4', 1), 10)).toBe(noRoom);
+    expect(await add(store, upload('u5', 0), 10)).toBeUndefined();
+    expect(idsOf(store)).toEqual(['u1', 'u3', 'u5']);
+    await store.update((transaction) => transaction.remove(uploads, 'u1'));
+    expect(await add(store, upload('u6', 6), 10)).toBeUndefined();
+    expect(await add(store, upload('u7', 1), 10)).toBe(noRoom);
   });
 
-  it('deletes a file within an update', async () => {
+  it('hold the limit for files of the same moment, in all processes', async () => {
     const store = await open();
-    await add(store, upload('u1'));
-    await add(store, upload('u2'));
-    await store.update((transaction) => {
-      transaction.uploads.delete('u1');
-      transaction.uploads.delete('unknown');
-    });
-    expect(await store.uploads.list()).toEqual([upload('u2')]);
-    expect(await store.uploads.content('u1')).toBeUndefined();
-  });
-
-  it('refuses a file that would exceed the bytes of all uploads together', async () => {
-    const store = await open();
-    const limits = { bytes: 10, count: 100 };
-    expect(await add(store, upload('u1', 11), 'x', limits)).toBe('bytes');
-    expect(await add(store, upload('u1', 6), 'x', limits)).toBe('stored');
-    expect(await add(store, upload('u2', 5), 'x', limits)).toBe('bytes');
-    expect(await add(store, upload('u3', 4), 'x', limits)).toBe('stored');
-    expect(await add(store, upload('u4', 1), 'x', limits)).toBe('bytes');
-    expect(await add(store, upload('u5', 0), '', limits)).toBe('stored');
-    expect((await store.uploads.list()).map(({ itemID }) => itemID)).toEqual(['u1', 'u3', 'u5']);
-    expect(await store.uploads.content('u2')).toBeUndefined();
-    await store.update((transaction) => transaction.uploads.delete('u1'));
-    expect(await add(store, upload('u6', 6), 'x', limits)).toBe('stored');
-    expect(await add(store, upload('u7', 1), 'x', limits)).toBe('bytes');
-  });
-
-  it('refuses a file that would exceed the number of uploads', async () => {
-    const store = await open();
-    const limits = { bytes: 100, count: 2 };
-    for (const id of ['u1', 'u2']) expect(await add(store, upload(id), 'x', limits)).toBe('stored');
-    expect(await add(store, upload('u3'), 'x', limits)).toBe('count');
-    await store.update((transaction) => transaction.uploads.delete('u1'));
-    expect(await add(store, upload('u3'), 'x', limits)).toBe('stored');
-    expect(await add(store, upload('u4'), 'x', limits)).toBe('count');
-  });
-
-  it('holds the limits for files of the same moment', async () => {
-    const store = await open();
+    const other = await openElsewhere(store);
     const results = await Promise.all(
-      [1, 2, 3, 4, 5].map((n) => add(store, upload(`u${n}`, 4), 'four', { bytes: 10, count: 100 })),
+      [1, 2, 3, 4, 5].map((n) => add(n % 2 === 0 ? store : other, upload(`u${n}`, 4), 10)),
     );
-    expect(results.filter((result) => result === 'stored')).toHaveLength(2);
-    expect(results.filter((result) => result === 'bytes')).toHaveLength(3);
-    expect(await store.uploads.list()).toHaveLength(2);
+    expect(results.filter((problem) => problem === noRoom)).toHaveLength(3);
+    await store.refresh();
+    expect(idsOf(store)).toHaveLength(2);
   });
 
   it.each([
@@ -109,26 +83,42 @@ describe.each(backends)('the upload store of the %s store', (_name, open) => {
     ['every byte value', Uint8Array.from({ length: 256 }, (_, byte) => byte)],
     ['text that looks like hexadecimal', Buffer.from('\\x00ff')],
     ['a view of a larger buffer', Buffer.from('before within after').subarray(7, 13)],
-  ])('returns the same bytes: %s', async (_which, bytes) => {
+  ])('return the same bytes: %s', async (_which, bytes) => {
     const store = await open();
-    await add(store, upload('u', bytes.length), bytes);
+    await store.uploads.add('u', bytes);
     const kept = Buffer.from(bytes).toString('latin1');
     expect(await contentOf(store, 'u')).toBe(kept);
     expect(await contentOf(await openElsewhere(store), 'u')).toBe(kept);
   });
 
-  it('stores large files', async () => {
+  it('have large contents', async () => {
     const store = await open();
     const bytes = randomBytes(5 * 1024 * 1024);
     const digest = (of: Uint8Array | undefined) =>
       createHash('sha256')
         .update(of ?? '')
         .digest('hex');
-    await add(store, upload('u', bytes.length), bytes);
+    await store.uploads.add('u', bytes);
     for (const one of [store, await openElsewhere(store)]) {
       const kept = await one.uploads.content('u');
       expect(kept?.length).toBe(bytes.length);
       expect(digest(kept)).toBe(digest(bytes));
     }
   });
+});
+
+it('PostgreSQL loses the contents that have no upload after an hour', async () => {
+  const database = await createTestDatabase();
+  const store = await database.open();
+  for (const id of ['used', 'left', 'deleted', 'new']) await store.uploads.add(id, Buffer.from('x'));
+  for (const id of ['used', 'deleted']) await add(store, upload(id));
+  await store.update((transaction) => transaction.remove(uploads, 'deleted'));
+  await database.ask(
+    `update upload_contents set stored_at = stored_at - interval '61 minutes' where id <> 'new'`,
+  );
+  // A process removes them when it starts, and every minute.
+  await database.open();
+  const kept = async () =>
+    (await database.ask('select id from upload_contents order by id')).map(({ id }) => id);
+  await expect.poll(kept).toEqual(['new', 'used']);
 });

@@ -3,8 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Step } from '../../src/upgrades/planning/plan.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
+import { uploads } from '../../src/uploads/upload.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { auditEntry, type Keepsake, job, keepsakes, notebook, plan, upload } from './definitions.ts';
+import { type Keepsake, job, keepsakes, notebook, plan, upload } from './definitions.ts';
 import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';
 
 const texts = [
@@ -250,15 +251,11 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     const short = texts.filter((text) => text.length < 1000);
     for (const [index, value] of short.entries()) {
       const described = upload(`u${index}`, 0, { itemName: value, description: value, contentType: value });
-      await store.uploads.add(
-        { upload: described, bytes: new Uint8Array() },
-        { bytes: 1, count: 1000 },
-        auditEntry(),
-      );
+      await store.update((transaction) => transaction.put(uploads, described));
     }
     const elsewhere = await openElsewhere(store);
     for (const [index, value] of short.entries()) {
-      expect(await elsewhere.uploads.find(`u${index}`)).toStrictEqual(
+      expect(elsewhere.get(uploads, `u${index}`)).toStrictEqual(
         upload(`u${index}`, 0, { itemName: value, description: value, contentType: value }),
       );
     }

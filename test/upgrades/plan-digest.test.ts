@@ -126,12 +126,12 @@ describe('an upgrade with the digest of a plan', () => {
     const planDigest = await digestOf('pat_own');
     const update = store.update.bind(store);
     let isFirst = true;
-    store.update = async (rule, needs) => {
+    store.update = async (rule) => {
       if (isFirst) {
         isFirst = false;
         await importVersions(patch('evil:0'));
       }
-      return update(rule, needs);
+      return update(rule);
     };
     expect((await upgrade('pat_own', { planDigest })).statusCode).toBe(409);
     expect(isFirst).toBe(false);

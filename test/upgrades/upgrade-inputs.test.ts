@@ -124,12 +124,12 @@ async function startRace(meanwhile: (itemID: string) => Promise<unknown>) {
   const { itemID } = uploaded.json<{ item: { itemID: string } }>().item;
   const update = store.update.bind(store);
   let isFirst = true;
-  store.update = async (rule, needs) => {
+  store.update = async (rule) => {
     if (isFirst) {
       isFirst = false;
       await meanwhile(itemID);
     }
-    return update(rule, needs);
+    return update(rule);
   };
   const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value: itemID }] });
   const send = () =>

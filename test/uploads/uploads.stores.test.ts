@@ -1,9 +1,7 @@
 // Uploading, listing and deleting files.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { plainFileName } from '../../src/uploads/upload.ts';
+import { plainFileName, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
-import { isOnPostgres } from '../kit/store.ts';
-import { auditEntry } from '../store/definitions.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -61,8 +59,29 @@ describe('uploads', () => {
     expect((await upload('c', Buffer.alloc(1000))).statusCode).toBe(200);
   });
 
-  // test/store/upload-store-contract.test.ts tests the limit on every store. Ten thousand take seconds on PostgreSQL.
-  it.skipIf(isOnPostgres)('are at most 10,000', async () => {
+  it('hold the limit for all files if they arrive at the same moment, and keep nothing of a refused file', async () => {
+    const { uploads: contents } = server.store;
+    const { add } = contents;
+    const ids: string[] = [];
+    contents.add = (id, content) => {
+      ids.push(id);
+      return add(id, content);
+    };
+    const answers = await Promise.all(['a', 'b', 'c'].map((name) => upload(name, Buffer.alloc(1400))));
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 200, 413]);
+    const kept = await Promise.all(ids.map(async (id) => ((await contents.content(id)) ? id : [])));
+    const { items } = (await server.get(`/admin/uploads?token=${admin}`)).json<{ items: Item['item'][] }>();
+    expect(kept.flat().sort()).toEqual(items.map(({ itemID }) => itemID).sort());
+  });
+
+  it('lose their content when they are deleted', async () => {
+    const { item } = (await upload('license.json', '{}')).json<Item>();
+    expect(await server.store.uploads.content(item.itemID)).toHaveLength(2);
+    await server.post(`/admin/uploads/${item.itemID}/delete`, { token: admin });
+    expect(await server.store.uploads.content(item.itemID)).toBeUndefined();
+  });
+
+  it('are at most 10,000', async () => {
     const item = {
       itemName: 'a',
       description: '',
@@ -71,13 +90,10 @@ describe('uploads', () => {
       contentType: 'a/b',
       size: 0,
     };
-    const limits = { bytes: 0, count: 10_000 };
-    for (let count = 0; count < 9_999; count += 1)
-      await server.store.uploads.add(
-        { upload: { ...item, itemID: `upload-${count}` }, bytes: Buffer.alloc(0) },
-        limits,
-        auditEntry(),
-      );
+    await server.store.update((transaction) => {
+      for (let count = 0; count < 9_999; count += 1)
+        transaction.put(uploads, { ...item, itemID: `upload-${count}` });
+    });
     expect((await upload('a', 'x')).statusCode).toBe(200);
     const refused = await upload('a', 'x');
     expect(refused.statusCode).toBe(413);

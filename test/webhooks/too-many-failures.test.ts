@@ -94,13 +94,13 @@ describe('a failure that would deactivate the webhook', () => {
     await hooks.close();
     const store = await createTestStore();
     interfere = () => Promise.resolve();
-    const update: Store['update'] = async (rule, needs) => {
+    const update: Store['update'] = async (rule) => {
       if (hooks.arrivals.length === 1) {
         const run = interfere;
         interfere = () => Promise.resolve();
         await run();
       }
-      return store.update(rule, needs);
+      return store.update(rule);
     };
     hooks = await startHooks({ store: { ...store, update } });
     await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });

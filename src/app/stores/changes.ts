@@ -11,7 +11,7 @@ import {
   rowsIn,
 } from '../../store/changes.ts';
 import type { Reader, Table } from '../../store/state.ts';
-import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { Transaction, TransactionWrites } from '../../store/transaction.ts';
 import { LostClaim } from '../../webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../webhooks/queue/delivery.ts';
 
@@ -22,8 +22,6 @@ export type Changes = StateChanges & {
   writes: RecordedWrite[];
   /** The claimed deliveries that `writes` completes, by id. */
   completed: Map<string, Delivery>;
-  /** The uploads that `writes` deletes. */
-  deletedUploads: Set<string>;
 };
 
 type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
@@ -34,7 +32,6 @@ export function createChanges(): Changes {
     before: createStateChanges(),
     writes: [],
     completed: new Map(),
-    deletedUploads: new Set(),
   };
 }
 
@@ -45,22 +42,14 @@ export function clear(changes: Changes): void {
   changes.before = createStateChanges();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.completed.size > 0) changes.completed = new Map();
-  if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
 }
 
 export function isEmpty({ tables, cells, writes }: Changes): boolean {
   return tables.size === 0 && cells.size === 0 && writes.length === 0;
 }
 
-/** Shows `facts` with the changes applied. */
-function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFacts {
-  return {
-    upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
-  };
-}
-
 /** A transaction that records its writes in `changes` and reads through them. */
-export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
+export function createTransaction(base: Reader, changes: Changes): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
   const reader = readThrough(base, changes);
   const replace = (table: Table<never>, key: string, row: unknown) => {
@@ -78,7 +67,6 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       changes.cells.set(cell, freeze(value));
     },
     changed: () => changedRows(changes.before, changes),
-    ...factsThrough(facts, changes),
     audit: {
       record: (entry) => record((writes) => writes.audit.record(entry)),
     },
@@ -111,12 +99,6 @@ export function createTransaction(base: Reader, changes: Changes, facts: Transac
       archive: (job) => {
         freeze(job);
         record((writes) => writes.jobs.archive(job));
-      },
-    },
-    uploads: {
-      delete: (id) => {
-        changes.deletedUploads.add(id);
-        record((writes) => writes.uploads.delete(id));
       },
     },
   };

@@ -11,5 +11,5 @@ export type MemoryDump = {
   readonly audit: readonly AuditEntry[];
   readonly deliveries: DeliveryDump;
   readonly jobs: JobDump;
-  readonly uploads: readonly UploadDump[];
+  readonly uploads: UploadDump;
 };

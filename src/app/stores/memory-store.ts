@@ -8,7 +8,7 @@ import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
 import type { AnyCell, Reader, Table } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
-import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { TransactionWrites } from '../../store/transaction.ts';
 import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
 import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
 import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
@@ -17,8 +17,6 @@ import type { MemoryDump } from './memory-dump.ts';
 import type { Retention } from './retention.ts';
 
 const self = 'memory';
-
-const noNeeds: Needs = {};
 
 type MemoryStoreOptions = {
   readonly retention: Retention;
@@ -42,29 +40,16 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
   const jobs = new MemoryJobs(retention.jobs);
   const audit = new MemoryAudit(auditLimits);
-  const uploads = new MemoryUploads(audit);
+  const uploads = new MemoryUploads();
   const writes: TransactionWrites = {
     audit: audit.writes,
     deliveries: deliveries.writes,
     jobs: jobs.writes,
-    uploads: uploads.writes,
-  };
-
-  let needs = noNeeds;
-  // Without this, a rule that reads what its update does not name would work here and find nothing in PostgreSQL.
-  function requireNeed(isNamed: boolean | undefined): void {
-    if (!isNamed) throw new Error('The rule reads a row that its update does not name.');
-  }
-  const facts: TransactionFacts = {
-    upload: (id) => {
-      requireNeed(needs.uploads?.includes(id));
-      return uploads.find(id);
-    },
   };
 
   // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
   const changes = createChanges();
-  const transaction = createTransaction(reader, changes, facts);
+  const transaction = createTransaction(reader, changes);
 
   function commit(): void {
     for (const claimed of changes.completed.values()) deliveries.requireClaim(claimed);
@@ -106,10 +91,9 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     deliveries: deliveries.queue,
     jobs: jobs.port,
     uploads: uploads.port,
-    update: (rule, given = noNeeds) =>
+    update: (rule) =>
       new Promise((resolve) => {
         try {
-          needs = given;
           const result = rule(transaction);
           commit();
           resolve(result);

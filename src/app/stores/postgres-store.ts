@@ -152,7 +152,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     reader: copy,
     mutex,
     during: (transaction) => deliveries.during(transaction),
-    writesOn: (client) => writesOn(client, { deliveries, jobs, uploads }),
+    writesOn: (client) => writesOn(client, { deliveries, jobs }),
     channel,
     self,
     onCommit: copy.notify,
@@ -177,7 +177,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     self,
     onPoll: () => (hasPollFailed = false),
     removeOld: async (stopping) => {
-      await Promise.all([jobs.removeOld(stopping), deliveries.removeOld()]);
+      await Promise.all([jobs.removeOld(stopping), deliveries.removeOld(), uploads.removeUnused()]);
     },
   });
 
@@ -199,7 +199,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     deliveries,
     jobs,
     uploads,
-    update: (rule, needs) => writer.update(rule, needs),
+    update: (rule) => writer.update(rule),
     isAlive: (process) => peers.isAlive(process),
     refresh: async () => {
       if (database.failure) return false;
@@ -225,10 +225,9 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
 type Ports = {
   readonly deliveries: PostgresDeliveries;
   readonly jobs: PostgresJobs;
-  readonly uploads: PostgresUploads;
 };
 
-function writesOn(client: Client, { deliveries, jobs, uploads }: Ports): Writes {
+function writesOn(client: Client, { deliveries, jobs }: Ports): Writes {
   const deliveryWrites = deliveries.writesOn(client);
   const entries: AuditEntry[] = [];
   return {
@@ -241,7 +240,6 @@ function writesOn(client: Client, { deliveries, jobs, uploads }: Ports): Writes 
     entries,
     deliveries: deliveryWrites,
     jobs: jobs.writesOn(client),
-    uploads: uploads.writesOn(client),
     finish: () => deliveryWrites.finish(),
     committed: () => deliveries.noteCommit(deliveryWrites),
   };

@@ -3,11 +3,11 @@
 // Updates that arrive during a commit form the next batch. A batch is one transaction of two round trips:
 //
 // 1. Lock the row in `clock`, so that the updates of all processes run one after another; read the changes of
-//    other processes, and the rows that the rules need.
+//    other processes.
 // 2. Write the rows, the recorded writes and the next version, notify the other processes, and commit.
 //
 // The rules run one after another, each on top of the one before. They run before the first round trip, so that the
-// lock is not held meanwhile, and again after it if the state has changed or if they need rows of other ports.
+// lock is not held meanwhile, and again after it if the state has changed.
 //
 // If PostgreSQL aborted the transaction, the batch runs again. If a rule threw, a claim was lost or PostgreSQL refused
 // a value, every update runs alone, so that only the faulty one is rejected (batcher.ts).
@@ -20,9 +20,8 @@ import { type Client, type Database, query } from '../../store/postgres/database
 import { isAborted } from '../../store/postgres/errors.ts';
 import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 import type { Reader } from '../../store/state.ts';
-import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { Transaction, TransactionWrites } from '../../store/transaction.ts';
 import { type Changes, createChanges, createTransaction, isEmpty } from './changes.ts';
-import { loadNeeds } from './postgres-needs.ts';
 
 type WriterOptions = {
   readonly database: Database;
@@ -49,7 +48,7 @@ export type Writes = TransactionWrites & {
   readonly committed: () => Promise<void>;
 };
 
-type Update = { readonly rule: (transaction: Transaction) => unknown; readonly needs: Needs };
+type Rule = (transaction: Transaction) => unknown;
 
 /** `followUp`: what the commit has left to do, without the lock. */
 type Result = { readonly value: unknown; readonly followUp?: Promise<void> };
@@ -61,8 +60,6 @@ type Plan = {
   readonly changes: Changes;
   readonly rows: readonly StateRow[];
 };
-
-const noFacts: TransactionFacts = { upload: () => undefined };
 
 const upsertRows = `insert into state (kind, key, value, version)
   select *, $4 from unnest($1::text[], $2::text[], $3::json[])
@@ -78,27 +75,27 @@ const maxAborts = 10;
 
 export class Writer {
   readonly #options: WriterOptions;
-  readonly #batcher: Batcher<Update, Result>;
+  readonly #batcher: Batcher<Rule, Result>;
 
   constructor(options: WriterOptions) {
     this.#options = options;
     this.#batcher = new Batcher({
-      run: (updates) => options.mutex(() => options.during(() => this.#run(updates))),
+      run: (rules) => options.mutex(() => options.during(() => this.#run(rules))),
       maxItems: maxAtOnce,
     });
   }
 
-  async update<T>(rule: (transaction: Transaction) => T, needs: Needs = {}): Promise<T> {
-    const { value, followUp } = await this.#batcher.submit({ rule, needs });
+  async update<T>(rule: (transaction: Transaction) => T): Promise<T> {
+    const { value, followUp } = await this.#batcher.submit(rule);
     await followUp;
     return value as T;
   }
 
-  async #run(updates: readonly Update[]): Promise<readonly Result[]> {
+  async #run(rules: readonly Rule[]): Promise<readonly Result[]> {
     const { database, onCommit } = this.#options;
     for (let aborts = 0; ; aborts += 1) {
       try {
-        const results = await database.use((client) => this.#commit(client, updates));
+        const results = await database.use((client) => this.#commit(client, rules));
         if (results instanceof Error) throw results;
         onCommit();
         return results;
@@ -109,20 +106,16 @@ export class Writer {
   }
 
   /** Returns what a rule throws: the connection is fine. */
-  async #commit(client: Client, updates: readonly Update[]): Promise<readonly Result[] | Error> {
+  async #commit(client: Client, rules: readonly Rule[]): Promise<readonly Result[] | Error> {
     const { database, replica, writesOn } = this.#options;
-    const needs = updates.map((update) => update.needs);
-    const early = needs.some((need) => Object.keys(need).length > 0)
-      ? undefined
-      : attempt(() => this.#plan(updates, noFacts));
-    const [, , hasChanged, facts] = await Promise.all([
+    const early = attempt(() => this.#plan(rules));
+    const [, , hasChanged] = await Promise.all([
       query(client, 'begin'),
       query(client, 'select from clock for update'),
       replica.follow(client),
-      loadNeeds(client, needs),
     ]);
     database.requireWritable();
-    const plan = early && !hasChanged ? early : attempt(() => this.#plan(updates, facts));
+    const plan = hasChanged ? attempt(() => this.#plan(rules)) : early;
     if (plan instanceof Error || isEmpty(plan.changes)) {
       await query(client, 'rollback');
       return plan instanceof Error ? plan : plan.values.map((value) => ({ value }));
@@ -149,10 +142,10 @@ export class Writer {
   }
 
   /** Throws what a rule throws. */
-  #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
+  #plan(rules: readonly Rule[]): Plan {
     const changes = createChanges();
-    const transaction = createTransaction(this.#options.reader, changes, facts);
-    const values = updates.map(({ rule }) => {
+    const transaction = createTransaction(this.#options.reader, changes);
+    const values = rules.map((rule) => {
       changes.before = createStateChanges();
       return rule(transaction);
     });

@@ -14,6 +14,7 @@ import { boxName, readFields } from '../../rest/fields.ts';
 import { ownPath } from '../../rest/request.ts';
 import type { FormPage } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
+import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
 import {
@@ -61,7 +62,7 @@ export async function upgradeWizard(
   const version = findVersion(currentManifest(store), store.read(deployment), id);
   const path = findPath(currentManifest(store), store.read(deployment), id);
   const entries = settingsOf(...path).userInputs;
-  const uploads = entries.some(({ type }) => type === 'File') ? await store.uploads.list() : [];
+  const uploads = entries.some(({ type }) => type === 'File') ? listUploads(store) : [];
   const used = store.read(newestJob)?.uploads ?? [];
   const entered = enteredSettings(entries, given, { uploads, used });
   const asksForPlan = entries.length === 0 || step === 'plan';

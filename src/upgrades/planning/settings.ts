@@ -118,17 +118,6 @@ type ReadSettings = {
 
 export type SettingProblem = Problem & { readonly setting?: string };
 
-/** Other texts are not looked up, because a database accepts neither long keys nor every character. */
-const uploadId = /^[A-Za-z0-9_-]{1,64}$/;
-
-/**
- * The ids of the uploads that the settings name, or would name for another version: every text that can be an id,
- * each once.
- */
-export function findNamedUploads(sent: SentSettings | undefined): string[] {
-  return [...new Set(textsIn(sent).map(({ text }) => text))].filter((text) => uploadId.test(text));
-}
-
 /** The ids of the uploads whose content the check needs. */
 export function findUploadsToRead(
   path: readonly Version[],

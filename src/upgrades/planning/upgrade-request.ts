@@ -1,7 +1,7 @@
 // The request for an upgrade: its fields, the inputs it needs, and the job that they give.
 import { maxProblems } from '../../lib/errors.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { Upload } from '../../uploads/upload.ts';
+import { uploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { reasonNotToStart } from '../jobs/job-to-repair.ts';
 import { currentManifest, deployment } from '../versions/deployment.ts';
@@ -12,7 +12,6 @@ import { type PreparedJob, prepareUpgrade } from './preflight.ts';
 import {
   type SettingFile,
   type SubmittedSettings,
-  findNamedUploads,
   findUploadsToRead,
   jsonFileLimits,
   readSettingFile,
@@ -40,18 +39,15 @@ export async function prepareRequest(
 ): Promise<PreparedJob> {
   const { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile, versionManifestFile } = values;
   const inventory = await executor.inventory();
-  const uploads = new Map<string, Upload>();
-  for (const id of findNamedUploads(upgradeSettings)) {
-    const upload = await store.uploads.find(id);
-    if (upload) uploads.set(id, upload);
-  }
-  const files = await readFiles(store, values, uploads);
+  // Another process may have stored a file a moment ago.
+  await store.refresh();
+  const files = await readFiles(store, values);
   const submitted: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
     licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
     findUpload: (id) => {
-      const upload = uploads.get(id);
+      const upload = store.get(uploads, id);
       const unread = 'was not checked; send the request again.';
       return upload && (files.get(id) ?? unreadSettingFile(upload.itemName, unread));
     },
@@ -68,14 +64,13 @@ export async function prepareRequest(
 async function readFiles(
   store: ReadableStore,
   { versionManifest, versionManifestFile, upgradeSettings }: UpgradeValues,
-  uploads: ReadonlyMap<string, Upload>,
 ): Promise<ReadonlyMap<string, SettingFile>> {
   const manifest = versionManifestFile ?? currentManifest(store);
   const path = findPath(manifest, store.read(deployment), versionManifest);
   const files = new Map<string, SettingFile>();
   let room = jsonFileLimits.bytesTogether;
   for (const id of findUploadsToRead(path, upgradeSettings)) {
-    const upload = uploads.get(id);
+    const upload = store.get(uploads, id);
     if (!upload) continue;
     const { itemName, size } = upload;
     if (size > jsonFileLimits.bytes) {

@@ -15,16 +15,16 @@ import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
 import { HtmlResponder } from '../console/responder.ts';
 import { themeRoute } from '../console/theme.ts';
-import { withoutInfoProbe } from '../home/info.rest.ts';
+import { withoutInfoProbe } from '../home/root.rest.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
 import { registerMetrics, registerProbes } from '../http/probes.ts';
-import { createServer, type ServerOptions } from '../http/server.ts';
+import { type ServerOptions, createServer } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
 import { retryWithin } from '../lib/async.ts';
 import { MultipartReader } from '../rest/multipart.ts';
-import { openApiDocument, type Tree } from '../rest/openapi/document.ts';
+import { type Tree, openApiDocument } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
 import { restRoutes } from '../rest/routes.ts';
 import { SoapHandler } from '../soap/handler.ts';
@@ -32,12 +32,12 @@ import { soapEndpoint } from '../soap/plugin.ts';
 import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
 import {
-  adminResource,
   type AppOptions,
+  type Services,
+  adminResource,
   createServices,
   currentVersion,
   restResource,
-  type Services,
 } from './services.ts';
 
 export type App = {

@@ -14,8 +14,7 @@ import {
   maxCountedEntries,
 } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { auditView } from './pages/audit.ts';
-import type { OperationTitles } from './pages/titles.ts';
+import { type OperationTitles, auditView } from './pages/audit.ts';
 import type { TargetNames } from './audit-store.ts';
 import { dayMs } from '../lib/runtime.ts';
 

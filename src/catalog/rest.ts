@@ -1,6 +1,8 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
+import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
   type Items,
@@ -12,13 +14,13 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.rest.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
   type CatalogLimits,
   type Folder,
   type OnServiceChange,
   type Service,
+  accesses,
   createFolder,
   createService,
   deleteFolder,
@@ -38,6 +40,39 @@ import { createFields, editFields, folderFields } from './fields.rest.ts';
 import { audienceOf } from './listing.ts';
 import { createCatalogViews } from './pages/browse.ts';
 import type { ServiceViewOptions } from './pages/service.ts';
+
+const serviceAnswer = answerObject('Service', 'A service of the catalog.', {
+  folderName: z.string().describe('The folder, or / for the root.'),
+  serviceName: z.string(),
+  type: z.string(),
+  description: z.string(),
+  capabilities: z.string().describe('Names separated by commas.'),
+  parentType: z.string().describe('Empty for a service of its own.'),
+  url: z
+    .string()
+    .nullable()
+    .describe('The address of the service. Null: the catalog derives it from the name.'),
+  access: z.enum(accesses).describe('Who sees the service.'),
+  createdAt: time,
+  updatedAt: time,
+});
+
+const contents = {
+  folders: z.array(z.string()).describe('The names of the folders that the caller may see.'),
+  services: z.array(serviceAnswer).describe('The services that the caller may see.'),
+};
+
+const catalogAnswer = answerObject('Catalog', 'The root of the catalog.', {
+  folderName: z.literal('/'),
+  ...contents,
+});
+
+const folderAnswer = answerObject('Folder', 'A folder of the catalog.', {
+  folderName: z.string(),
+  description: z.string(),
+  ...contents,
+  folders: z.array(z.string()).describe('Always empty: folders have one level.'),
+});
 
 type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;

@@ -1,6 +1,6 @@
 // The curl command of a page. Its token is a shell variable, never a real token.
 import { needsToken } from '../lib/caller.ts';
-import { type FieldDescription, describeField } from '../rest/field-description.ts';
+import { type FieldDescription, describeField } from '../rest/fields.ts';
 import type { Operation } from '../rest/resource.ts';
 
 export function readCommand(address: string): string {

@@ -1,8 +1,14 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
 import { needsToken } from '../lib/caller.ts';
-import { html, type Html } from '../lib/html.ts';
-import { type FieldDescription, choicesOf, describeField } from '../rest/field-description.ts';
-import { type Parts, type PickOption, boxName } from '../rest/fields.ts';
+import { type Html, html } from '../lib/html.ts';
+import {
+  type FieldDescription,
+  type Parts,
+  type PickOption,
+  boxName,
+  choicesOf,
+  describeField,
+} from '../rest/fields.ts';
 import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';

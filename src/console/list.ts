@@ -29,7 +29,7 @@ type PageSize = {
 };
 
 /** The entries that the page shows. */
-export type Selected<T, K extends string = string> = {
+type Selected<T, K extends string = string> = {
   readonly shown: readonly T[];
   readonly total: number;
   readonly range: PageRange;

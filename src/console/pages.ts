@@ -1,9 +1,8 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
-import { html, type Html } from '../lib/html.ts';
+import { type Html, html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { truncate } from '../lib/text.ts';
-import { describeField } from '../rest/field-description.ts';
-import type { Fields } from '../rest/fields.ts';
+import { type Fields, describeField } from '../rest/fields.ts';
 import { ownPath } from '../rest/request.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton, hiddenFields } from './action.ts';

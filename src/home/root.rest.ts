@@ -1,4 +1,5 @@
-// REST resource at the root of the administrator directory.
+// REST resources of the root of the administrator directory, and of the server info, which clients read before they
+// sign in.
 import * as z from 'zod';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, type View, resource } from '../rest/resource.ts';
@@ -38,4 +39,72 @@ export function rootResource(
       };
     },
   });
+}
+
+type InfoOptions = {
+  readonly installed: () => InstalledVersion;
+  readonly soapUrl: () => string;
+  readonly owningSystemUrl: () => string;
+  readonly tokenServiceUrl: () => string;
+  /** How many minutes a token is valid by default. */
+  readonly tokenMinutes: number;
+};
+
+const infoAnswer = answerObject('ServerInfo', 'The version of the server, and how to sign in.', {
+  currentVersion: z
+    .number()
+    .describe('The installed version as a number: 10.91 for 10.9.1, 11 for 11.0.0, 11.2 for 11.2.0.'),
+  fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
+  soapUrl: z.string().describe('The address of the SOAP catalog.'),
+  owningSystemUrl: z.string().describe('The address of the token service.'),
+  authInfo: z.strictObject({
+    isTokenBasedSecurity: z.literal(true),
+    tokenServicesUrl: z.string().describe('The address of generateToken.'),
+    shortLivedTokenValidity: z.int().describe('How many minutes a token is valid by default.'),
+  }),
+});
+
+export function infoResource(options: InfoOptions): Resource {
+  const { installed, soapUrl, owningSystemUrl, tokenServiceUrl, tokenMinutes } = options;
+  return resource({
+    title: 'Server info',
+    description: 'The version of the server, and how to sign in.',
+    access: 'anyone',
+    answer: infoAnswer,
+    read: () => {
+      const { version, build } = installed();
+      return {
+        currentVersion: versionNumber(version),
+        fullVersion: `${version}.${build}`,
+        soapUrl: soapUrl(),
+        owningSystemUrl: owningSystemUrl(),
+        authInfo: {
+          isTokenBasedSecurity: true as const,
+          tokenServicesUrl: tokenServiceUrl(),
+          shortLivedTokenValidity: tokenMinutes,
+        },
+      };
+    },
+  });
+}
+
+/** The first part, a point, and the other parts: 10.9.1 is 10.91. */
+export function versionNumber(version: string): number {
+  const [major = '', ...rest] = version.split('.');
+  return Number(`${major}.${rest.join('')}`);
+}
+
+type Paths = { readonly ADMIN_PATH: string; readonly TOKENS_PATH: string; readonly REST_PATH: string };
+
+/**
+ * Clients append `/rest/info` to an address to ask where they get a token for it: to the root of the server, with a
+ * second slash, and to every address beneath `ADMIN_PATH` and `REST_PATH`. The server info answers all of them.
+ */
+export function withoutInfoProbe(url: string, { ADMIN_PATH, TOKENS_PATH, REST_PATH }: Paths): string {
+  if (!url.includes('/info')) return url;
+  const [path = ''] = url.split('?', 1);
+  const isBeneath = (prefix: string) => path.startsWith(`${prefix}/`);
+  const isProbe =
+    path.endsWith('/rest/info') && (isBeneath(ADMIN_PATH) || isBeneath(REST_PATH)) && !isBeneath(TOKENS_PATH);
+  return isProbe || path === `/${REST_PATH}/info` ? `${REST_PATH}/info${url.slice(path.length)}` : url;
 }

@@ -1,13 +1,21 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
 import * as z from 'zod';
+import { renderAgo } from '../console/time.ts';
 import { ServiceError } from '../lib/errors.ts';
+import { type Html, html } from '../lib/html.ts';
 import { answerObject } from '../rest/answer.ts';
 import { boolean, clearable, text } from '../rest/field-types.ts';
 import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
-import { modeView } from './pages/mode.ts';
+import {
+  type Mode,
+  type ModeSetting,
+  changeMode,
+  currentMode,
+  modeSetting,
+  refuseWhileReadOnly,
+} from './mode.ts';
 
 export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
   return ({ operation, resource }: Entry, showsForm: boolean): void => {
@@ -72,4 +80,25 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
       }),
     },
   });
+}
+
+function modeView(mode: Mode, setting: ModeSetting, now: number): Html {
+  const { isReadOnly, reason, message } = mode;
+  return html`<p>
+      ${
+        isReadOnly
+          ? html`<span class="state warn">Read-only</span> Changes are refused.`
+          : html`<span class="state good">Changes are accepted</span>`
+      }
+      ${reason === 'upgrade' ? 'The mode ends with the upgrade job.' : setByView(setting, now)}
+    </p>
+    ${isReadOnly && message !== '' && html`<p>Message for users: ${message}</p>`}`;
+}
+
+function setByView({ setBy, setAt, isReadOnly }: ModeSetting, now: number): Html | false {
+  return (
+    setBy !== null &&
+    setAt !== null &&
+    html`Turned ${isReadOnly ? 'on' : 'off'} by ${setBy} ${renderAgo(setAt, now)}.`
+  );
 }

@@ -11,12 +11,12 @@ import { pageRange, renderEmpty, renderEntries, renderListPage, selectEntries } 
 import { renderFacts } from '../console/table.ts';
 import { renderAgo, renderTime } from '../console/time.ts';
 import { notFound } from '../http/errors.ts';
-import { invalidField, type ServiceError } from '../lib/errors.ts';
+import { type ServiceError, invalidField } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
-import { html, type Html } from '../lib/html.ts';
+import { type Html, html } from '../lib/html.ts';
 import { truncate } from '../lib/text.ts';
 import { currentMode } from '../mode/mode.ts';
-import { describeField } from '../rest/field-description.ts';
+import { describeField } from '../rest/fields.ts';
 import type { FormError } from '../rest/resource.ts';
 import type { Store } from '../store/store.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
@@ -258,7 +258,7 @@ const forms = ['reset', 'freeze', 'release', 'advance', 'rule', 'remove', 'clear
 
 type PageForm = (typeof forms)[number];
 
-export const units: Readonly<Record<string, number>> = {
+const units: Readonly<Record<string, number>> = {
   seconds: 1000,
   minutes: 60_000,
   hours: 3_600_000,

@@ -1,8 +1,7 @@
 // Tests the limits of every field of every operation, at the limit and just past it. The limits come from their
 // schemas.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { describeField } from '../../src/rest/field-description.ts';
-import type { Field } from '../../src/rest/fields.ts';
+import { type Field, describeField } from '../../src/rest/fields.ts';
 import { type Entry, walk } from '../../src/rest/resource.ts';
 import { maxPayloadBytes } from '../../src/webhooks/event.ts';
 import { type Target, idsIn, startTarget } from './fuzz-session.ts';

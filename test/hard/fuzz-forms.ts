@@ -1,7 +1,6 @@
 // Generates the fields of an operation as an urlencoded or multipart body, valid and malformed.
 import fc from 'fast-check';
-import { describeField } from '../../src/rest/field-description.ts';
-import type { Fields } from '../../src/rest/fields.ts';
+import { type Fields, describeField } from '../../src/rest/fields.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { valueOf, wild } from './fuzz-values.ts';
 

@@ -1,7 +1,6 @@
 // Generates values for the fields of the directories: valid, just past the limits, and random. All are bytes.
 import fc from 'fast-check';
-import { choicesOf, describeField } from '../../src/rest/field-description.ts';
-import type { Field } from '../../src/rest/fields.ts';
+import { type Field, choicesOf, describeField } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { password } from '../kit/server.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';

@@ -1,4 +1,5 @@
-// The page of the audit trail: a search, a compact list, and the export.
+// The page of the audit trail: a search, a compact list, and the export. The operations have the titles that the
+// resource tree gives them.
 import {
   type ListParameters,
   listParameters,
@@ -9,10 +10,12 @@ import {
   renderSelect,
   renderToolbar,
 } from '../../console/list.ts';
+import { renderMissing } from '../../console/table.ts';
 import { formatTime, renderAgo } from '../../console/time.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
-import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import { type Html, html } from '../../lib/html.ts';
+import { dayMs } from '../../lib/runtime.ts';
+import { type PageContext, type Resource, walk } from '../../rest/resource.ts';
 import {
   type AuditEntry,
   type AuditOutcome,
@@ -20,9 +23,6 @@ import {
   maxCountedEntries,
 } from '../../store/audit-entry.ts';
 import type { TargetNames } from '../audit-store.ts';
-import type { OperationTitles } from './titles.ts';
-import { dayMs } from '../../lib/runtime.ts';
-import { renderMissing } from '../../console/table.ts';
 
 type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
 
@@ -175,4 +175,37 @@ function withDays({ from: _from, to: _to, ...kept }: ListParameters, days: ListP
 function otherText(name: string, value: string): string {
   const isTime = (name === 'from' || name === 'to') && Math.abs(Number(value)) <= 8.64e15;
   return isTime ? formatTime(Number(value)) : value;
+}
+
+/** Entries whose operation is not part of the administrator tree. */
+const otherTitles: Readonly<Record<string, string>> = {
+  'tokens/generateToken': 'Sign in',
+  'tokens/oidc/callback': 'Sign in at the identity provider',
+  'tokens/revokeToken': 'Sign out',
+  'system/jobs/{job}/end': 'End of the job',
+};
+
+export type OperationTitles = {
+  titleOf: (operation: string) => string | undefined;
+  /** The operations whose titles contain the text, ignoring case. */
+  find: (text: string) => readonly string[];
+};
+
+/** The tree contains the page of the audit trail, so it is read only when the page is shown. */
+export function operationTitles(tree: () => Resource): OperationTitles {
+  let read: ReadonlyMap<string, string> | undefined;
+  const titles = () => (read ??= readTitles(tree()));
+  return {
+    titleOf: (operation) => titles().get(operation),
+    find: (text) =>
+      [...titles()].flatMap(([operation, title]) =>
+        title.toLowerCase().includes(text.toLowerCase()) ? operation : [],
+      ),
+  };
+}
+
+function readTitles(root: Resource): Map<string, string> {
+  const titles = new Map(Object.entries(otherTitles));
+  for (const { route, operation } of walk(root)) if (operation) titles.set(route, operation.title);
+  return titles;
 }

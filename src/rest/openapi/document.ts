@@ -3,14 +3,14 @@ import { sessionCookie } from '../../http/credentials.ts';
 import { type Access, needsToken } from '../../lib/caller.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
-import { describeField } from '../field-description.ts';
-import { answerOf, type Entry, type Items, partsOf, pathTemplate, type Resource, walk } from '../resource.ts';
+import { describeField } from '../fields.ts';
+import { type Entry, type Items, type Resource, answerOf, partsOf, pathTemplate, walk } from '../resource.ts';
 import {
-  commonFields,
+  type Parameter,
   Components,
+  commonFields,
   formSchema,
   formTypes,
-  type Parameter,
   queryParameters,
 } from './schemas.ts';
 import { errorResponses, refusalsOf } from './errors.ts';

@@ -1,7 +1,6 @@
 // Form fields as JSON Schema, for the query and the two kinds of form, and the components of the OpenAPI document.
 import type { Json } from '../../lib/json.ts';
-import { describeField, type FieldDescription } from '../field-description.ts';
-import type { Fields } from '../fields.ts';
+import { type FieldDescription, type Fields, describeField } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
 
 type Schema = { readonly [key: string]: Json };

@@ -1,10 +1,9 @@
 // The settings of a version as fields of a form, and the conversion of their texts to `upgradeSettings`.
 import { fieldView } from '../../console/form.ts';
 import { formatTime } from '../../console/time.ts';
-import { html, type Html } from '../../lib/html.ts';
-import type { FieldDescription } from '../../rest/field-description.ts';
+import { type Html, html } from '../../lib/html.ts';
+import { type FieldDescription, type Parts, boxName } from '../../rest/fields.ts';
 import { parseJsonObject } from '../../rest/field-types.ts';
-import { type Parts, boxName } from '../../rest/fields.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import {
   type SettingEntry,

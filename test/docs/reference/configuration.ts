@@ -1,8 +1,7 @@
 // Renders docs/reference/configuration.md from the schema of the environment variables and the fields of the
 // webhook settings.
 import { type ConfigError, readConfig } from '../../../src/config/config.ts';
-import { describeField } from '../../../src/rest/field-description.ts';
-import type { Field, Fields } from '../../../src/rest/fields.ts';
+import { type Field, type Fields, describeField } from '../../../src/rest/fields.ts';
 import type { Resource } from '../../../src/rest/resource.ts';
 import { webhookSettings } from '../../../src/webhooks/settings.ts';
 import { startServer } from '../../kit/server.ts';

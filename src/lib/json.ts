@@ -23,6 +23,19 @@ export class SharedJson {
     this.json = json;
     this.bytes = bytes;
   }
+
+  /** Serializes the value when the first answer needs it. */
+  static of(json: Json): SharedJson {
+    const texts = new Map<number, Promise<Buffer>>();
+    return new SharedJson(
+      () => json,
+      (space) => {
+        const bytes = texts.get(space) ?? Promise.resolve(Buffer.from(toText(json, space)));
+        texts.set(space, bytes);
+        return bytes;
+      },
+    );
+  }
 }
 
 export function plainJson(answer: Json | SharedJson): Json {

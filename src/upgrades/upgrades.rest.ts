@@ -1,6 +1,6 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
-import { type Json, asJson } from '../lib/json.ts';
-import type { AnswerSchema } from '../rest/answer.ts';
+import { SharedJson, type Json, asJson } from '../lib/json.ts';
+import type { AnswerOf, AnswerSchema } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from './answers.rest.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type JobWatcher, JobService, jobStatus, noUpgradeStatus } from './jobs/job-service.ts';
-import { isJobRunning, newestJob } from './jobs/job-table.ts';
+import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/overview.ts';
 import { versionTable, versionsView } from './pages/versions.ts';
@@ -47,7 +47,8 @@ export function systemResource({ resources, ...given }: SystemOptions): Resource
 }
 
 function upgradesResource(options: UpgradesOptions): Resource {
-  const { store, runtime, jobWatcher, jobService } = options;
+  const { store, jobWatcher } = options;
+  const readStatus = createStatusReader(options);
   return resource({
     title: 'Upgrades',
     description:
@@ -68,14 +69,27 @@ function upgradesResource(options: UpgradesOptions): Resource {
         await jobWatcher.waitForChange(found, after, wait * 1000);
         await requireCallerNow();
       }
-      const job = store.read(newestJob);
-      return job ? jobStatus(job, await jobService.messages(job, after), runtime.now()) : noUpgradeStatus;
+      return readStatus(store.read(newestJob), after);
     },
     view: upgradesPage(options),
     isInProgress: () => isJobRunning(store),
     operations: upgradeOperations(options),
     resources: childResources(options),
   });
+}
+
+/** Keeps the text of the status of an ended job: it stays the same until the job is resumed. */
+function createStatusReader({ jobService, runtime }: UpgradesOptions) {
+  let kept: { readonly job: Job; readonly status: SharedJson } | undefined;
+  return async (job: Job | null, after: number): Promise<AnswerOf<typeof statusAnswer> | SharedJson> => {
+    if (!job) return noUpgradeStatus;
+    const isLasting = job.state !== 'in_progress' && after === 0;
+    if (isLasting && kept?.job === job) return kept.status;
+    const status = jobStatus(job, await jobService.messages(job, after), runtime.now());
+    if (!isLasting) return status;
+    kept = { job, status: SharedJson.of(asJson(status)) };
+    return kept.status;
+  };
 }
 
 function childResources(options: UpgradesOptions): Record<string, Resource> {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limitAnswersInMemory, limitPipelines } from '../../src/http/answer-limits.ts';
 import { SharedAnswers } from '../../src/http/answers.ts';
 import { maxUnanswered } from '../../src/http/limits.ts';
-import { toText, toTexts } from '../../src/lib/json.ts';
+import { SharedJson, toText, toTexts } from '../../src/lib/json.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 
 const mebibyte = 1024 ** 2;
@@ -162,5 +162,11 @@ describe('JSON that many answers share', () => {
     const head = { name: 'a\n[]', folders: [], services: [] };
     for (const services of [[], [{ a: 1, b: ['x', '\n'] }], [1, { c: [] }, 'z\n']])
       expect([...toTexts(head, services, space)].join('')).toBe(toText({ ...head, services }, space));
+  });
+
+  it('is serialized once for each indentation', async () => {
+    const json = SharedJson.of({ a: [1] });
+    expect(await json.bytes(0)).toBe(await json.bytes(0));
+    expect((await json.bytes(2)).toString()).toBe('{\n  "a": [\n    1\n  ]\n}\n');
   });
 });

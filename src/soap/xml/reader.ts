@@ -1,8 +1,7 @@
 // Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing
 // instructions and documents over its limits.
 import { ServiceError } from '../../lib/errors.ts';
-import { forbiddenInXml, truncate } from '../../lib/text.ts';
-import { type Cursor, expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
+import { forbiddenInXml, isXmlText, truncate } from '../../lib/text.ts';
 import { readXmlDeclaration } from './decode.ts';
 
 export type XmlElement = {
@@ -15,12 +14,17 @@ export type XmlElement = {
 
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
 type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
-type Reader = Omit<Scope, 'open'> & {
+type Reader = {
+  readonly text: string;
+  /** The position in the text. */
+  at: number;
   /** Most texts contain neither, and then no part is searched for them. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;
   count: number;
+  /** The elements that are not closed yet, the innermost last. */
   readonly open: OpenElement[];
+  declared: Declared;
 };
 
 const MAX_DEPTH = 32;
@@ -197,43 +201,41 @@ type XmlAttribute = { readonly namespace: string; readonly name: string; readonl
 /** A linked list, so that the end of an element restores the declarations outside it. */
 type Declared = { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
 
-export type Scope = Cursor & { declared: Declared };
-
 type RawAttribute = { readonly tag: string; readonly value: string };
 
 export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
 const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
 
-function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
+function declareNamespace(reader: Reader, outside: Declared, name: string, uri: string): void {
   const prefix = name.slice(6);
-  for (let given = scope.declared; given !== outside; given = given?.before) {
+  for (let given = reader.declared; given !== outside; given = given?.before) {
     if (given?.prefix === prefix)
-      refuse(scope, `The attribute ${truncate(name)} is given twice on one element`);
+      refuse(reader, `The attribute ${truncate(name)} is given twice on one element`);
   }
   if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML_URI)) {
-    refuse(scope, `The attribute ${truncate(name)} must not be "${truncate(uri)}"`);
+    refuse(reader, `The attribute ${truncate(name)} must not be "${truncate(uri)}"`);
   }
-  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${truncate(name)} must not be empty`);
-  scope.declared = { prefix, uri, before: scope.declared };
+  if (prefix !== '' && uri === '') refuse(reader, `The attribute ${truncate(name)} must not be empty`);
+  reader.declared = { prefix, uri, before: reader.declared };
 }
 
-function namespaceOf(scope: Scope, name: string): string {
+function namespaceOf(reader: Reader, name: string): string {
   const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
-  for (let given = scope.declared; given !== undefined; given = given.before) {
+  for (let given = reader.declared; given !== undefined; given = given.before) {
     if (given.prefix === prefix) return given.uri;
   }
   if (prefix === '') return '';
   if (prefix === 'xml') return XML_URI;
-  refuse(scope, `The prefix ${truncate(prefix)} of ${truncate(name)} is not declared`);
+  refuse(reader, `The prefix ${truncate(prefix)} of ${truncate(name)} is not declared`);
 }
 
-function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttribute[] {
+function resolveAttributes(reader: Reader, raw: readonly RawAttribute[]): XmlAttribute[] {
   const attributes: XmlAttribute[] = [];
   for (const { tag, value } of raw) {
-    const namespace = tag.includes(':') ? namespaceOf(scope, tag) : '';
+    const namespace = tag.includes(':') ? namespaceOf(reader, tag) : '';
     const name = localPart(tag);
     if (attributes.some((other) => other.name === name && other.namespace === namespace)) {
-      refuse(scope, `The attribute ${truncate(tag)} is given twice on one element`);
+      refuse(reader, `The attribute ${truncate(tag)} is given twice on one element`);
     }
     attributes.push({ namespace, name, value });
   }
@@ -242,4 +244,60 @@ function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttri
 
 function localPart(name: string): string {
   return name.slice(name.indexOf(':') + 1);
+}
+
+const NAME_START =
+  'A-Z_a-z\\xC0-\\xD6\\xD8-\\xF6\\xF8-\\u02FF\\u0370-\\u037D\\u037F-\\u1FFF\\u200C-\\u200D\\u2070-\\u218F' +
+  '\\u2C00-\\u2FEF\\u3001-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFFD\\u{10000}-\\u{EFFFF}';
+const NC_NAME = `[${NAME_START}][\\u0300-\\u036F${NAME_START}\\-.0-9\\xB7\\u203F\\u2040]*`;
+const NAME = new RegExp(`${NC_NAME}(?::${NC_NAME})?`, 'uy');
+const REFERENCE = /&(?:#(?:x([0-9A-Fa-f]+)|([0-9]+))|(amp|lt|gt|quot|apos));/y;
+const ENTITIES = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
+
+function readName(reader: Reader): string {
+  const { text, at: start } = reader;
+  NAME.lastIndex = start;
+  const end = NAME.test(text) ? NAME.lastIndex : start;
+  if (end === start || text[end] === ':') {
+    const found = /^[^\s<>/="']*/.exec(text.slice(start, start + 100))?.[0];
+    refuse(reader, found ? `"${truncate(found)}" is not a valid name` : 'A name is missing in a tag');
+  }
+  reader.at = end;
+  return text.slice(start, end);
+}
+
+function skipWhiteSpace(reader: Reader): boolean {
+  const { text, at: start } = reader;
+  let at = start;
+  for (let c = text.charCodeAt(at); c === 0x20 || c === 0x0a || c === 0x09; c = text.charCodeAt(at)) at++;
+  reader.at = at;
+  return at > start;
+}
+
+function expandReferences(reader: Reader, raw: string, start: number): string {
+  let expanded = '';
+  let from = 0;
+  for (let at = raw.indexOf('&'); at >= 0; at = raw.indexOf('&', from)) {
+    REFERENCE.lastIndex = at;
+    const [all, hexadecimal, decimal, entity] = REFERENCE.exec(raw) ?? [];
+    if (all === undefined) {
+      const found = /^&[^\s&;]+;/.exec(raw.slice(at, at + 100))?.[0];
+      const what = found ? `The reference ${truncate(found)} is not known` : 'An "&" must be written "&amp;"';
+      refuse(reader, what, start + at);
+    }
+    const code = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
+    const character = ENTITIES.get(entity ?? '') ?? (code <= 0x10ffff ? String.fromCodePoint(code) : '\0');
+    if (!isXmlText(character))
+      refuse(reader, `The reference ${truncate(all)} is to no character of XML`, start + at);
+    expanded += raw.slice(from, at) + character;
+    from = at + all.length;
+  }
+  return from === 0 ? raw : expanded + raw.slice(from);
+}
+
+function refuse(reader: Reader, what: string, at = reader.at): never {
+  const tag = reader.open.at(-1)?.tag;
+  throw new ServiceError('invalid', `${what} (line ${reader.text.slice(0, at).split('\n').length}).`, {
+    element: tag === undefined ? undefined : truncate(tag),
+  });
 }

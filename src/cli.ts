@@ -19,7 +19,7 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
       const { runProcess } = await import('./app/process.ts');
       // Without a .env, because that of the current directory often belongs to the project that is tested.
       await runProcess({
-        startControlled: async (options) => (await import('./testing/start.ts')).startControlled(options),
+        startControlled: async (options) => (await import('./testing/routes.ts')).startControlled(options),
       });
       return undefined;
     }

@@ -4,5 +4,5 @@ import { runProcess } from './app/process.ts';
 await runProcess({
   envFile: '.env',
   // Test control is loaded only when it is used.
-  startControlled: async (options) => (await import('./testing/start.ts')).startControlled(options),
+  startControlled: async (options) => (await import('./testing/routes.ts')).startControlled(options),
 });

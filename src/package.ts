@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { startServer } from './app/start.ts';
 import { isVariable } from './config/variables.ts';
 import { type StewardControl, createControlClient } from './testing/control-client.ts';
-import { startControlled } from './testing/start.ts';
+import { startControlled } from './testing/routes.ts';
 
 export type {
   Clock,

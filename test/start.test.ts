@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../src/app/start.ts';
 import type { ConfigError } from '../src/config/config.ts';
-import { startControlled } from '../src/testing/start.ts';
+import { startControlled } from '../src/testing/routes.ts';
 import { createDatabase } from './kit/postgres.ts';
 
 /** Writes a file of this test and returns its path. */

@@ -1,6 +1,8 @@
 // The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control, and
 // who may call it: programs on this machine and pages of this server, with the token if one is configured.
 import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
+import type { App } from '../app/app.ts';
+import type { AppOptions } from '../app/start.ts';
 import { sendHtml } from '../console/layout.ts';
 import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
@@ -13,7 +15,7 @@ import { bearerToken } from '../lib/caller.ts';
 import { invalidField, methodNotAllowed, ServiceError } from '../lib/errors.ts';
 import { isSameSecret } from '../lib/secret.ts';
 import { noticeCookie } from '../rest/request.ts';
-import type { ControlledServer } from './controlled-server.ts';
+import { ControlledServer } from './controlled-server.ts';
 import {
   clockInput,
   journalQuery,
@@ -27,10 +29,19 @@ import { controlPage, formErrorOf, pageForm, runForm } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
 
+/** Starts a server whose store, clock and executor tests control. */
+export async function startControlled(options: AppOptions): Promise<App> {
+  options.logger.warn(
+    'TEST_CONTROL is on: anybody who reaches /control can reset the server and read what clients send',
+  );
+  const server = await ControlledServer.start(options, createControl);
+  return server.app;
+}
+
 const success = { status: 'success' };
 const maxFormBytes = 64 * 1024;
 
-export async function createControl(server: ControlledServer): Promise<FastifyInstance> {
+async function createControl(server: ControlledServer): Promise<FastifyInstance> {
   const { config, logger } = server.options;
   const control = fastify({
     loggerInstance: logger,

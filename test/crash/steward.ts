@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 import { type StartOptions, startServer } from '../../src/app/start.ts';
 import { users } from '../../src/auth/user.ts';
-import { startControlled } from '../../src/testing/start.ts';
+import { startControlled } from '../../src/testing/routes.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';

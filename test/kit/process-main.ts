@@ -2,7 +2,7 @@
 // shortens its lease.
 import './check-process.js';
 import { runProcess } from '../../src/app/process.ts';
-import { startControlled } from '../../src/testing/start.ts';
+import { startControlled } from '../../src/testing/routes.ts';
 
 const { TEST_LEASE_MS } = process.env;
 await runProcess({

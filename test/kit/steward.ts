@@ -10,7 +10,7 @@ import { type InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
-import { startControlled } from '../../src/testing/start.ts';
+import { startControlled } from '../../src/testing/routes.ts';
 import { type HttpClient, createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 import { noteRecord, noteSecret } from './leaks.ts';

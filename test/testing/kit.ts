@@ -9,7 +9,7 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createControlClient } from '../../src/testing/control-client.ts';
-import { startControlled } from '../../src/testing/start.ts';
+import { startControlled } from '../../src/testing/routes.ts';
 import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 
 export const password = 'a password for tests';

@@ -216,7 +216,6 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
   const names = targetNames(store);
   const home = showHome({
     store,
-    runtime,
     catalogCache,
     installed,
     startedAt: services.startedAt,

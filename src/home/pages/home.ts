@@ -9,7 +9,7 @@ import { renderToolbar } from '../../console/list.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { type Runtime, dayMs } from '../../lib/runtime.ts';
+import { dayMs } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -38,7 +38,6 @@ import { showSearch } from './search.ts';
 
 type HomeOptions = {
   readonly store: ReadableStore;
-  readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;

@@ -46,17 +46,11 @@ export function readEnvelope(
   const [first, ...others] = root.children;
   const header = isSoap(first, 'Header') ? first : undefined;
   const [body, ...trailing] = header ? others : root.children;
-  if (body === undefined || !isSoap(body, 'Body')) {
-    throw new ServiceError('invalid', 'The Envelope must hold an optional Header and then a Body.', {
-      element: root.name,
-    });
-  }
+  if (body === undefined || !isSoap(body, 'Body'))
+    throw invalidElement(root, 'The Envelope must hold an optional Header and then a Body.');
   // SOAP 1.1 allows elements of other namespaces after the Body.
   const stray = trailing.find((element) => version === '1.2' || ['', namespace].includes(element.namespace));
-  if (stray)
-    throw new ServiceError('invalid', `The Envelope must not hold a ${shortName(stray)} after its Body.`, {
-      element: shortName(stray),
-    });
+  if (stray) throw invalidElement(stray, `The Envelope must not hold a ${shortName(stray)} after its Body.`);
   if (header) refuseText(header);
   return { headers: header?.children ?? [], body };
 }
@@ -64,14 +58,9 @@ export function readEnvelope(
 export function readPayload(body: XmlElement): XmlElement {
   refuseText(body);
   const [payload, second] = body.children;
-  if (!payload)
-    throw new ServiceError('invalid', 'The Body is empty: it must hold the element of one operation.', {
-      element: body.name,
-    });
+  if (!payload) throw invalidElement(body, 'The Body is empty: it must hold the element of one operation.');
   if (second)
-    throw new ServiceError('invalid', `The Body must hold one element; it also has a ${shortName(second)}.`, {
-      element: shortName(second),
-    });
+    throw invalidElement(second, `The Body must hold one element; it also has a ${shortName(second)}.`);
   return payload;
 }
 
@@ -88,11 +77,12 @@ export function notUnderstood(headers: readonly XmlElement[], version: SoapVersi
 }
 
 export function refuseText(element: XmlElement): void {
-  if (/[^ \t\r\n]/.test(element.text)) {
-    throw new ServiceError('invalid', `The element ${shortName(element)} must not contain text.`, {
-      element: shortName(element),
-    });
-  }
+  if (/[^ \t\r\n]/.test(element.text))
+    throw invalidElement(element, `The element ${shortName(element)} must not contain text.`);
+}
+
+export function invalidElement(element: XmlElement, message: string): ServiceError {
+  return new ServiceError('invalid', message, { element: shortName(element) });
 }
 
 export function shortName({ name }: XmlElement): string {

@@ -6,6 +6,7 @@ import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import {
   type SoapVersion,
+  invalidElement,
   notUnderstood,
   readEnvelope,
   readPayload,
@@ -115,19 +116,17 @@ export class SoapHandler {
     if (!this.#isOurNamespace(payload.namespace)) {
       const given =
         payload.namespace === '' ? 'no namespace' : `the namespace ${truncate(payload.namespace, 200)}`;
-      throw new ServiceError(
-        'invalid',
+      throw invalidElement(
+        payload,
         `The element ${shortName(payload)} is in ${given}; it must be in ${this.namespace}.`,
-        { element: shortName(payload) },
       );
     }
     const operation = this.#operations.get(payload.name);
     if (operation === undefined) {
       const known = [...this.#operations.keys()].join(', ');
-      throw new ServiceError(
-        'invalid',
+      throw invalidElement(
+        payload,
         `There is no operation ${shortName(payload)}. The operations are ${known}.`,
-        { element: shortName(payload) },
       );
     }
     return operation;
@@ -168,7 +167,7 @@ function refuseRoot(root: XmlElement, version: SoapVersion, namespace: string): 
   const message = `The document is a ${element}, not a SOAP Envelope.`;
   if (version === '1.2')
     return { version, fault: { code: 'VersionMismatch', message, element }, error: undefined };
-  const error = new ServiceError('invalid', message, { element });
+  const error = invalidElement(root, message);
   return { version, fault: toFault(error, namespace), error };
 }
 
@@ -201,22 +200,13 @@ function bindArguments(payload: XmlElement, names: readonly string[]): Arguments
   for (const child of payload.children) {
     if (!names.includes(child.name)) {
       const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
-      throw new ServiceError('invalid', `${payload.name} has no argument ${shortName(child)}; ${known}.`, {
-        element: shortName(child),
-      });
+      throw invalidElement(child, `${payload.name} has no argument ${shortName(child)}; ${known}.`);
     }
-    if (Object.hasOwn(bound, child.name)) {
-      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`, {
-        element: child.name,
-      });
-    }
+    if (Object.hasOwn(bound, child.name))
+      throw invalidElement(child, `The argument ${child.name} is given more than once.`);
     const [inner] = child.children;
     if (inner)
-      throw new ServiceError(
-        'invalid',
-        `The argument ${child.name} must be text; it holds a ${shortName(inner)}.`,
-        { element: shortName(inner) },
-      );
+      throw invalidElement(inner, `The argument ${child.name} must be text; it holds a ${shortName(inner)}.`);
     bound[child.name] = isNil(child) ? undefined : child.text;
   }
   return bound;

@@ -232,7 +232,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     services: catalogResource({
       store,
       catalogCache,
-      limits: { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
+      limits: config,
       baseUrl: () => urls.catalog,
       soapPath: urls.catalogPagePath,
       webhooksOf: (service) => ({

@@ -159,10 +159,7 @@ async function readSettings({ env, catalogText }: StartOptions): Promise<Setting
     ...('problems' in receivers ? receivers.problems : []),
   ]);
   const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
-  const excess = findCatalogExcess(catalog, {
-    services: config.MAX_SERVICES,
-    bytes: config.MAX_CATALOG_BYTES,
-  });
+  const excess = findCatalogExcess(catalog, config);
   if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
   return { config, catalog, receivers: 'authorities' in receivers ? receivers : {} };
 }

@@ -40,7 +40,9 @@ type ServiceTraits = {
   readonly access: ServiceAccess;
 };
 
-export type Service = ServiceId & ServiceTraits & { readonly createdAt: number; readonly updatedAt: number };
+type NewService = ServiceId & ServiceTraits;
+
+export type Service = NewService & { readonly createdAt: number; readonly updatedAt: number };
 
 /** The root holds services, but is not stored or listed as a folder. */
 export const rootFolder = '/';
@@ -73,7 +75,7 @@ const catalogLoaded: Cell<boolean> = {
   auditFields: notAudited,
 };
 
-export function bytesOfService(service: ServiceId & ServiceTraits): number {
+export function bytesOfService(service: NewService): number {
   const { folderName, serviceName, type, description, capabilities, parentType, url } = service;
   return [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
     .map(xmlBytes)
@@ -87,24 +89,6 @@ function bytesOfFolder({ folderName, description }: Folder): number {
 export function keyOfService({ folderName, serviceName, type }: ServiceId): string {
   return `${folderName}/${serviceName}.${type}`.toLowerCase();
 }
-
-const nameRule =
-  '1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
-
-export const serviceNames = {
-  pattern: /^(?!\s)(?!\.+$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|]{1,128}(?<!\s)$/u,
-  allowed: nameRule,
-};
-export const folderNames = {
-  pattern:
-    /^(?!\s)(?!(?:webhooks|createFolder|createService)$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|.]{1,128}(?<!\s)$/iu,
-  allowed: `${nameRule}, no dot, and not webhooks, createFolder or createService`,
-};
-export const serviceTypes = {
-  pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
-  allowed: 'a letter and up to 63 letters or digits',
-};
-export const maxLength = { description: 4000, capabilities: 1000 } as const;
 
 /** With the folder, as clients of the catalog know the service. */
 export function fullNameOf({ folderName, serviceName }: Omit<ServiceId, 'type'>): string {
@@ -170,9 +154,9 @@ function findService(reader: Reader, id: ServiceId): Service | undefined {
 
 export type CatalogLimits = {
   /** Services, and likewise folders. */
-  readonly services: number;
+  readonly MAX_SERVICES: number;
   /** The texts of all folders and services, as XML. The SOAP answers are in memory. */
-  readonly bytes: number;
+  readonly MAX_CATALOG_BYTES: number;
 };
 
 /** Called after a row was added or has grown: the update that calls it fails. */
@@ -186,12 +170,12 @@ function requireWithin(transaction: Transaction, limits: CatalogLimits): void {
 }
 
 export function findExceededLimit(
-  limits: CatalogLimits,
+  { MAX_SERVICES, MAX_CATALOG_BYTES }: CatalogLimits,
   size: { folders: number; services: number; bytes: number },
 ): string | undefined {
-  if (size.services > limits.services) return `MAX_SERVICES allows ${limits.services} services.`;
-  if (size.folders > limits.services) return `MAX_SERVICES allows ${limits.services} folders.`;
-  if (size.bytes > limits.bytes) return `MAX_CATALOG_BYTES allows ${limits.bytes} bytes.`;
+  if (size.services > MAX_SERVICES) return `MAX_SERVICES allows ${MAX_SERVICES} services.`;
+  if (size.folders > MAX_SERVICES) return `MAX_SERVICES allows ${MAX_SERVICES} folders.`;
+  if (size.bytes > MAX_CATALOG_BYTES) return `MAX_CATALOG_BYTES allows ${MAX_CATALOG_BYTES} bytes.`;
   return undefined;
 }
 
@@ -214,25 +198,23 @@ export function deleteFolder(transaction: Transaction, { folderName }: Folder): 
 
 export function createService(
   transaction: Transaction,
-  id: ServiceId,
-  traits: ServiceTraits,
+  service: NewService,
   { at, limits }: { at: number; limits: CatalogLimits },
 ): void {
-  if (id.folderName !== rootFolder && !findFolder(transaction, id.folderName)) {
-    throw invalid([unknownFolder(id.folderName)]);
-  }
-  const service = newService({ ...id, ...traits }, at);
-  const taken = transaction.get(services, services.keyOf(service));
+  const { folderName } = service;
+  if (folderName !== rootFolder && !findFolder(transaction, folderName))
+    throw invalid([unknownFolder(folderName)]);
+  const taken = transaction.get(services, keyOfService(service));
   if (taken)
     throw new ServiceError(
       'conflict',
-      `A service named ${fileNameOf(id)} exists already in ${id.folderName}.`,
+      `A service named ${fileNameOf(service)} exists already in ${folderName}.`,
     );
-  transaction.put(services, service);
+  transaction.put(services, newService(service, at));
   requireWithin(transaction, limits);
 }
 
-function newService(service: ServiceId & ServiceTraits, at: number): Service {
+function newService(service: NewService, at: number): Service {
   const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;
   // One literal instead of two spreads gives all services the same hidden class in V8, which takes two thirds of
   // the memory. Answers have the fields in this order.
@@ -287,17 +269,9 @@ export function folderOrServiceNotFound(): ServiceError {
   return new ServiceError('not-found', 'There is no such folder or service.');
 }
 
-export function normaliseList(text: string): string {
-  return text
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '')
-    .join(',');
-}
-
 export type InitialCatalog = {
   readonly folders: readonly Folder[];
-  readonly services: readonly (ServiceId & ServiceTraits)[];
+  readonly services: readonly NewService[];
 };
 
 /** The catalog has passed `findCatalogExcess`, and its names are unique. */

@@ -3,25 +3,31 @@
 import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
 import { choice, clearable, httpUrl, text, version } from '../rest/field-types.ts';
-import {
-  accesses,
-  audiences,
-  folderNames,
-  maxLength,
-  normaliseList,
-  rootFolder,
-  serviceNames,
-  serviceTypes,
-} from './catalog.ts';
+import { accesses, audiences, rootFolder } from './catalog.ts';
+
+const nameRule =
+  '1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
+
+const serviceNames = {
+  pattern: /^(?!\s)(?!\.+$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|]{1,128}(?<!\s)$/u,
+  allowed: nameRule,
+};
+const folderNames = {
+  pattern:
+    /^(?!\s)(?!(?:webhooks|createFolder|createService)$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|.]{1,128}(?<!\s)$/iu,
+  allowed: `${nameRule}, no dot, and not webhooks, createFolder or createService`,
+};
+const serviceTypes = {
+  pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
+  allowed: 'a letter and up to 63 letters or digits',
+};
 
 const fields = {
   folderName: text({ to: 128, ...folderNames, normalise: toNfc }).describe('The name of the folder.'),
   serviceName: text({ to: 128, ...serviceNames, normalise: toNfc }).describe('The name of the service.'),
   type: text({ to: 64, ...serviceTypes }).describe('The type of the service, for example MapServer.'),
-  description: text({ to: maxLength.description, control: 'lines' }).describe(
-    'A description in a sentence or two.',
-  ),
-  capabilities: text({ from: 0, to: maxLength.capabilities, normalise: normaliseList }).describe(
+  description: text({ to: 4000, control: 'lines' }).describe('A description in a sentence or two.'),
+  capabilities: text({ from: 0, to: 1000, normalise: normaliseList }).describe(
     'The capabilities, separated by commas.',
   ),
   parentType: text({ to: 64, ...serviceTypes }).meta({
@@ -75,3 +81,11 @@ export const fileServiceFields = {
   ),
   url: fields.url.nullable().default(null),
 };
+
+function normaliseList(text: string): string {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+    .join(',');
+}

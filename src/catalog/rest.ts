@@ -213,7 +213,7 @@ function createServiceOperation(options: CatalogOptions): Operation {
       const id = { folderName, serviceName, type };
       await update(
         (transaction, at) => {
-          createService(transaction, id, { ...traits, url }, { at, limits });
+          createService(transaction, { ...id, ...traits, url }, { at, limits });
           notify(transaction, 'Created', id, at);
         },
         { target: `services/${pathOfService(id)}` },

@@ -40,10 +40,8 @@ export async function importCatalog(
         services.push(service);
         bytes += bytesOfService(service);
       }
-      const excess = findExceededLimit(
-        { services: config.MAX_SERVICES, bytes: config.MAX_CATALOG_BYTES },
-        { folders: folderNames.length, services: services.length, bytes },
-      );
+      const size = { folders: folderNames.length, services: services.length, bytes };
+      const excess = findExceededLimit(config, size);
       if (excess !== undefined) throw new CommandError(`The catalog is too large: ${excess}`);
     }
     return { folders: folderNames.map((folderName) => ({ folderName, description: '' })), services };

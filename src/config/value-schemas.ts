@@ -19,11 +19,12 @@ export const flag = z
   .transform((value) => value === 'true');
 
 export function integerText(from: number, to: number) {
+  const rule = `must be an integer from ${from} to ${to}`;
   return z
-    .string()
-    .regex(/^[0-9]{1,15}$/, `must be an integer from ${from} to ${to}`)
+    .string(rule)
+    .regex(/^[0-9]{1,15}$/, rule)
     .transform(Number)
-    .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
+    .refine((value) => value >= from && value <= to, rule);
 }
 
 export const addressRanges = z

@@ -7,8 +7,7 @@
 // the process is idle: until no attempt is in progress and no task is about to continue. Regular tasks sleep until
 // the same moments, so a year of an idle server has about 50,000 of them.
 import type { Runtime, Stopwatch } from '../lib/runtime.ts';
-
-type ClockState = { readonly now: number; readonly frozen: boolean };
+import type { Clock } from './control-client.ts';
 
 /** What a snapshot keeps. `frozenAt` is null while the clock runs: it is then the time of day when it is restored. */
 export type ClockDump = { readonly advancedMs: number; readonly frozenAt: number | null };
@@ -76,7 +75,7 @@ export class ControlClock {
     };
   };
 
-  state(): ClockState {
+  state(): Clock {
     return { now: this.now(), frozen: this.#isFrozen };
   }
 

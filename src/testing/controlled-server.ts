@@ -46,7 +46,7 @@ type World = {
 export class ControlledServer {
   readonly rules = new FailureRules();
   readonly journal = new Journal();
-  readonly #options: AppOptions;
+  readonly options: AppOptions;
   readonly #real: Runtime;
   readonly #startedAt: number;
   readonly #exclusive = createMutex();
@@ -69,7 +69,7 @@ export class ControlledServer {
   }
 
   private constructor(options: AppOptions) {
-    this.#options = options;
+    this.options = options;
     this.#real = options.runtime;
     this.#startedAt = options.runtime.now();
   }
@@ -83,10 +83,6 @@ export class ControlledServer {
       issueAdminToken: () => this.#issueAdminToken(),
       close: () => this.close(),
     };
-  }
-
-  get options(): AppOptions {
-    return this.#options;
   }
 
   get clock(): ControlClock {
@@ -108,20 +104,17 @@ export class ControlledServer {
     });
   }
 
-  async reset(): Promise<void> {
-    this.#endWaiting();
-    await this.#exclusive(() =>
-      this.#replace(() => {
-        this.rules.load({ list: [], lastId: 0 });
-        this.journal.clear();
-        return this.#createWorld();
-      }),
-    );
+  reset(): Promise<void> {
+    return this.#replace(() => {
+      this.rules.load({ list: [], lastId: 0 });
+      this.journal.clear();
+      return this.#createWorld();
+    });
   }
 
   snapshot(): string {
     const { store, clock, draws, simulatedFailures, signInLimit } = this.#world;
-    return writeSnapshot(this.#options.version, {
+    return writeSnapshot(this.options.version, {
       clock: clock.dump(),
       draws,
       simulatedFailures: Object.fromEntries(
@@ -135,15 +128,12 @@ export class ControlledServer {
   }
 
   async restore(given: unknown): Promise<void> {
-    const state = readSnapshot(this.#options.version, given);
-    this.#endWaiting();
-    await this.#exclusive(() =>
-      this.#replace(() => {
-        this.rules.load(state.rules);
-        this.journal.load(state.requests);
-        return this.#createWorld(state);
-      }),
-    );
+    const state = readSnapshot(this.options.version, given);
+    await this.#replace(() => {
+      this.rules.load(state.rules);
+      this.journal.load(state.requests);
+      return this.#createWorld(state);
+    });
   }
 
   async close(): Promise<void> {
@@ -163,32 +153,29 @@ export class ControlledServer {
     return (this.#first ?? this.#world).app;
   }
 
-  /** An advance of the clock may wait for a receiver that does not answer. */
-  #endWaiting(): void {
+  async #replace(create: () => Promise<World>): Promise<void> {
+    // An advance of the clock may wait for a receiver that does not answer.
     this.#world.ended.abort(
       new ServiceError('conflict', 'The server was reset or restored while the clock advanced.'),
     );
+    await this.#exclusive(() => {
+      const replacing = this.#endAndCreate(create).finally(() => (this.#replacing = undefined));
+      this.#replacing = replacing.catch(() => undefined);
+      return replacing;
+    });
   }
 
-  async #replace(create: () => Promise<World>): Promise<void> {
-    const replace = async () => {
-      await this.#end(this.#world);
-      this.#current = await create();
-    };
-    const replacing = replace().finally(() => (this.#replacing = undefined));
-    this.#replacing = replacing.catch(() => undefined);
-    await replacing;
-  }
-
-  async #end({ app, client, clock }: World): Promise<void> {
+  async #endAndCreate(create: () => Promise<World>): Promise<void> {
+    const { app, client, clock } = this.#world;
     clock.stop();
     const stopped = app.stop();
     client.endAttempts();
     await stopped;
+    this.#current = await create();
   }
 
   async #createWorld(from?: SnapshotState): Promise<World> {
-    const { config, logger, httpClient, adminHash } = this.#options;
+    const { config, logger, httpClient, adminHash } = this.options;
     // The clock stands until the app is complete, so that regular tasks sleep until the same moments, and the times in
     // the state after a reset are those of the start.
     const { advancedMs, frozenAt } = from?.clock ?? { advancedMs: 0, frozenAt: null };
@@ -225,7 +212,7 @@ export class ControlledServer {
     const routes: KnownRoute[] = [];
     const ended = new AbortController();
     const app = await createApp({
-      ...this.#options,
+      ...this.options,
       config: { ...config, PORT: this.#port() },
       store,
       runtime,
@@ -260,7 +247,7 @@ export class ControlledServer {
 
   #port(): number {
     const address = this.#first?.app.http.server.address() as AddressInfo | null | undefined;
-    return address?.port ?? this.#options.config.PORT;
+    return address?.port ?? this.options.config.PORT;
   }
 
   /** Metrics of the process are registered once, in the registry of the first app. */
@@ -283,7 +270,7 @@ export class ControlledServer {
   async #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): Promise<void> {
     const id = newId();
     const hash = hashToken(token);
-    const user = store.get(users, this.#options.config.ADMIN_USERNAME.toLowerCase());
+    const user = store.get(users, this.options.config.ADMIN_USERNAME.toLowerCase());
     if (!user || store.get(tokens, hash)) return;
     const added = {
       hash,

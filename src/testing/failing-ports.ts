@@ -58,7 +58,7 @@ export class FailingClient implements HttpClient {
   }
 }
 
-/** A rule that only delays lets the request through. */
+/** A rule that only delays lets the request or the step through. */
 function isAnswer({ status, error, disconnect }: Respond): boolean {
   return status !== undefined || error !== undefined || disconnect === true;
 }
@@ -87,8 +87,8 @@ export function createFailingExecutor({ executor, rules, runtime }: FailingExecu
     const respond = rules.take((match) => matchesPart(match, part));
     if (!respond) return;
     if (respond.delayMs !== undefined) await runtime.sleep(respond.delayMs, signal);
-    const { error, status, disconnect } = respond;
-    if (error === undefined && status === undefined && disconnect !== true) return;
+    if (!isAnswer(respond)) return;
+    const { error } = respond;
     const what = part.container === undefined ? '' : ` of ${part.container}`;
     throw new Error(`the step ${part.step}${what} fails by a failure rule${error ? ` (${error})` : ''}.`);
   }

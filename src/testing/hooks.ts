@@ -103,7 +103,7 @@ function matchesRequest(match: Match, { method }: FastifyRequest, route: string 
   const isForRequests = [match.container, match.step, match.receiver].every((part) => part === undefined);
   if (!isForRequests) return false;
   if (match.method !== undefined && match.method !== method) return false;
-  return match.route === undefined || isSameTemplate(route ?? undefined, match.route);
+  return match.route === undefined || isSameTemplate(route, match.route);
 }
 
 /**

@@ -1,8 +1,10 @@
 // The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control, and
 // who may call it: programs on this machine and pages of this server, with the token if one is configured.
 import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
+import * as z from 'zod';
 import type { App } from '../app/app.ts';
 import type { AppOptions } from '../app/start.ts';
+import { integerText } from '../config/value-schemas.ts';
 import { sendHtml } from '../console/layout.ts';
 import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
@@ -16,15 +18,7 @@ import { invalidField, methodNotAllowed, ServiceError } from '../lib/errors.ts';
 import { isSameSecret } from '../lib/secret.ts';
 import { noticeCookie } from '../rest/request.ts';
 import { ControlledServer } from './controlled-server.ts';
-import {
-  clockInput,
-  journalQuery,
-  maxAdvanceMs,
-  parseInput,
-  parseJson,
-  resetInput,
-  ruleQuery,
-} from './input.ts';
+import { integer, maxAdvanceMs, maxDate, parseInput } from './input.ts';
 import { controlPage, formErrorOf, pageForm, runForm } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
@@ -52,13 +46,12 @@ async function createControl(server: ControlledServer): Promise<FastifyInstance>
     schemaController: withoutSchemas,
   });
   const allowedMethods = new AllowedMethods(control);
-  const access: ControlAccess = { publicUrl: () => server.app.urls.base, token: config.TEST_CONTROL_TOKEN };
   control.removeAllContentTypeParsers();
   control.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   control.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
     checkHeaders(request.raw);
-    checkAccess(request, access);
+    checkAccess(request, new URL(server.app.urls.base), config.TEST_CONTROL_TOKEN);
     if (request.is404) {
       const allow = allowedMethods.find(request.url);
       throw allow ? methodNotAllowed(request.method, allow) : notFound();
@@ -80,6 +73,35 @@ async function createControl(server: ControlledServer): Promise<FastifyInstance>
   await control.ready();
   return control;
 }
+
+const text = z.string('must be given once').max(4096, 'must have at most 4096 characters');
+
+const clockInput = z
+  .strictObject({
+    frozen: z.boolean('must be true or false').optional(),
+    now: integer(0, maxDate).optional(),
+    advanceMs: integer(0, maxAdvanceMs).optional(),
+  })
+  .check(({ value, issues }) => {
+    const refuse = (message: string) => issues.push({ code: 'custom', input: value, message });
+    if (Object.values(value).every((part) => part === undefined))
+      refuse('must name frozen, now or advanceMs');
+    if (value.now !== undefined && value.advanceMs !== undefined)
+      refuse('must not name both now and advanceMs');
+  });
+
+const resetInput = z.strictObject({}).optional();
+
+const ruleQuery = z.strictObject({ id: text.optional(), f: text.optional() });
+
+const journalQuery = z.strictObject({
+  route: text.optional(),
+  status: integerText(100, 599).optional(),
+  soapOperation: text.optional(),
+  start: integerText(0, 999_999_999).default(0),
+  num: integerText(1, 1000).default(100),
+  f: text.optional(),
+});
 
 function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   const { rules, journal } = server;
@@ -105,13 +127,10 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
     if (advanceMs !== undefined) await server.advanceTo(server.clock.now() + advanceMs);
     return sendJson(reply, 200, server.clock.state());
   });
-  control.get('/control/failures', (_request, reply) =>
-    sendJson(reply, 200, { rules: rules.list().map(ruleJson) }),
+  control.get('/control/failures', (_request, reply) => sendJson(reply, 200, { rules: rules.list() }));
+  control.post('/control/failures', (request, reply) =>
+    sendJson(reply, 200, rules.add(parseInput(newRule, bodyOf(request)))),
   );
-  control.post('/control/failures', (request, reply) => {
-    const added = rules.add(parseInput(newRule, bodyOf(request)));
-    return sendJson(reply, 200, ruleJson(added));
-  });
   control.delete('/control/failures', (request, reply) => {
     const { id } = parseInput(ruleQuery, request.query);
     if (id === undefined) rules.clear();
@@ -120,7 +139,7 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   });
   control.get('/control/requests', (request, reply) => {
     const { route, status, soapOperation, start, num } = parseInput(journalQuery, request.query);
-    const isOfRoute = (known: string | null) => isSameTemplate(known ?? undefined, route);
+    const isOfRoute = (known: string | null) => isSameTemplate(known, route);
     const filter = { route: route === undefined ? undefined : isOfRoute, status, soapOperation };
     return sendJson(reply, 200, journal.page(filter, start, num));
   });
@@ -159,16 +178,6 @@ function addPage(control: FastifyInstance, server: ControlledServer): void {
   });
 }
 
-function ruleJson({
-  id,
-  match,
-  respond,
-  times,
-  hits,
-}: ReturnType<ControlledServer['rules']['list']>[number]) {
-  return { id, match, respond, ...(times !== undefined && { times }), hits };
-}
-
 function checkTarget(target: number, now: number): void {
   if (target < now) throw invalidField('now', `must not be before the time of the clock, ${now}.`);
   if (target > now + maxAdvanceMs)
@@ -176,7 +185,15 @@ function checkTarget(target: number, now: number): void {
 }
 
 function bodyOf({ body }: FastifyRequest): unknown {
-  return Buffer.isBuffer(body) ? parseJson(body.toString()) : undefined;
+  const text = Buffer.isBuffer(body) ? body.toString() : '';
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ServiceError('invalid', 'The body must be JSON.', {
+      problems: [{ field: 'body', message: `${(error as Error).message}.` }],
+    });
+  }
 }
 
 function refuseMediaType({ headers }: FastifyRequest, allowed: string): void {
@@ -193,19 +210,13 @@ function asControlError(thrown: unknown, maxBytes: number): ServiceError | undef
   return asServiceError(thrown);
 }
 
-type ControlAccess = { readonly publicUrl: () => string; readonly token: string | undefined };
-
 /**
  * A page of another site could otherwise control the server through the browser, also under a name that resolves to
  * this machine.
  */
-function checkAccess(
-  { headers }: Pick<FastifyRequest, 'headers'>,
-  { publicUrl, token }: ControlAccess,
-): void {
+function checkAccess({ headers }: FastifyRequest, own: URL, token: string | undefined): void {
   const { host = '', origin, 'sec-fetch-site': site } = headers;
-  const own = new URL(publicUrl());
-  const hostname = hostnameOf(host);
+  const hostname = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
   if (hostname === undefined || !(isLoopbackHost(hostname) || hostname === own.hostname))
     throw forbidden('Host', `must be a loopback address or ${own.hostname}, the host of PUBLIC_URL.`);
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
@@ -221,7 +232,7 @@ function checkAccess(
 }
 
 /** Any site could send a form without a header that names the origin, if a browser sent one. */
-function checkFormOrigin({ headers }: Pick<FastifyRequest, 'headers'>): void {
+function checkFormOrigin({ headers }: FastifyRequest): void {
   if (headers.origin === undefined && headers['sec-fetch-site'] !== 'same-origin')
     throw forbidden('Origin', 'must be given with a form.');
 }
@@ -236,10 +247,6 @@ function refuseProxied(headers: FastifyRequest['headers']): void {
   const header = Object.keys(headers).find((name) => /^(x-forwarded-.*|forwarded)$/.test(name));
   if (header !== undefined)
     throw forbidden(header, 'must not be given unless the server has a TEST_CONTROL_TOKEN.');
-}
-
-function hostnameOf(host: string): string | undefined {
-  return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;
 }
 
 function forbidden(field: string, message: string): ServiceError {

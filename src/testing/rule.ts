@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { type ErrorKind, ServiceError } from '../lib/errors.ts';
 import { stepIds } from '../upgrades/planning/step-ids.ts';
+import { integer } from './input.ts';
 
 /** Every error kind, with the message and the headers of a typical refusal. */
 export const refusals: Readonly<
@@ -31,10 +32,6 @@ const text = z
   .string('must be a text')
   .min(1, 'must not be empty')
   .max(1024, 'must have at most 1024 characters');
-const count = (from: number, to: number) => {
-  const rule = `must be an integer from ${from} to ${to}`;
-  return z.int(rule).min(from, rule).max(to, rule);
-};
 
 /** Everything is optional, and the page at /control has a field for it. */
 const matchFields = {
@@ -81,12 +78,12 @@ const respondFields = {
     .enum(errorKinds, `must be one of ${errorKinds.join(', ')}`)
     .optional()
     .meta({ description: 'The answer of this error kind, with its status and headers.' }),
-  status: count(200, 599).optional().meta({ label: 'HTTP status', description: 'Another way to fail.' }),
+  status: integer(200, 599).optional().meta({ label: 'HTTP status', description: 'Another way to fail.' }),
   fault: z
     .enum(['Client', 'Server'], 'must be Client or Server')
     .optional()
     .meta({ label: 'SOAP fault', description: 'For SOAP calls.', isAdvanced: true }),
-  delayMs: count(0, maxDelayMs)
+  delayMs: integer(0, maxDelayMs)
     .optional()
     .meta({ label: 'Delay (ms)', description: 'Alone: the request continues after it.', isAdvanced: true }),
   disconnect: z
@@ -105,7 +102,7 @@ const respondSchema = z.strictObject(respondFields).check(({ value, issues }) =>
     refuse('must name at least one of status, fault, delayMs, disconnect, error');
 });
 
-const times = count(1, 1_000_000_000).optional().meta({ description: 'Blank: always.' });
+const times = integer(1, 1_000_000_000).optional().meta({ description: 'Blank: always.' });
 
 export const ruleFields = { match: matchFields, respond: respondFields, times };
 
@@ -192,9 +189,9 @@ export class FailureRules {
 }
 
 /** The names of parameters do not matter. */
-export function isSameTemplate(template: string | undefined, given: string | undefined): boolean {
+export function isSameTemplate(template: string | null, given: string | undefined): boolean {
   const shape = (path: string) => path.replace(/\{[^}]*/g, '{').replace(/(?<=.)\/$/, '');
-  return template !== undefined && given !== undefined && shape(template) === shape(given);
+  return template !== null && given !== undefined && shape(template) === shape(given);
 }
 
 function isOrigin(given: string): boolean {

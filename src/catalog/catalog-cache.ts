@@ -3,7 +3,7 @@
 // After a change, a listing sorts only what is new. Rendering a text yields to the event loop again and again,
 // because a large catalog takes hundreds of milliseconds. One text is rendered at a time, and callers share a
 // rendering that has not begun: it will show every change that was made before their calls.
-import { type Mutex, createMutex } from '../lib/async.ts';
+import { createMutex } from '../lib/async.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type Folder, type Service, folders, services } from './catalog.ts';
@@ -30,7 +30,7 @@ export class CatalogCache {
   readonly #runtime: Pick<Runtime, 'yieldToEventLoop'>;
   readonly #folders = new SortedRows<Folder>(folderOrder);
   readonly #services = new SortedRows<Service>(serviceOrder);
-  readonly #mutex: Mutex = createMutex();
+  readonly #mutex = createMutex();
   /** Renderings that have not begun. */
   readonly #waiting = new Map<string, Promise<Content>>();
   #sorted: { readonly folders: readonly Folder[]; readonly services: readonly Service[] } | undefined;

@@ -1,9 +1,8 @@
 // Folders and services, and the rules for changing them.
 import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
-import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
+import { invalid, type Problem, requireVersion, ServiceError } from '../lib/errors.ts';
 import { xmlBytes } from '../lib/text.ts';
-import { requireVersion } from '../lib/version.ts';
 import type { Cell, Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 

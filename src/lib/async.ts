@@ -5,7 +5,6 @@ import { isUnavailable } from './errors.ts';
 import type { Runtime } from './runtime.ts';
 
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
-type Limiter = Mutex;
 
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
@@ -17,7 +16,7 @@ export function createMutex(): Mutex {
 }
 
 /** Runs at most `places` pieces of work at the same time. The others wait in the order of their calls. */
-export function createLimiter(places: number): Limiter {
+export function createLimiter(places: number): Mutex {
   let free = places;
   const waiting: (() => void)[] = [];
   return async (work) => {

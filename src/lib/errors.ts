@@ -85,3 +85,16 @@ export function methodNotAllowed(method: string, allow: readonly string[]): Serv
 export function tooLarge(problem: Problem): ServiceError {
   return new ServiceError('too-large', 'The request is too large.', { problems: [problem] });
 }
+
+/** Optimistic locking: a change names the version that it was made from. Without one, the last change wins. */
+export function requireVersion(
+  what: string,
+  { updatedAt }: { readonly updatedAt: number },
+  version: number | undefined,
+): void {
+  if (version === undefined || version === updatedAt) return;
+  throw new ServiceError(
+    'conflict',
+    `The ${what} was changed meanwhile. Nothing was saved: check the values, and send them again.`,
+  );
+}

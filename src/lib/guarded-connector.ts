@@ -1,8 +1,10 @@
 // Outgoing connections: resolves the name of a host, and checks every address before it connects to one.
-import { type LookupFunction, type Socket, isIP } from 'node:net';
+import { Resolver, lookup as lookUpBySystem } from 'node:dns/promises';
+import { readFile } from 'node:fs/promises';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type * as Undici from 'undici';
-import { RequestError, addressNotAllowed } from './request-error.ts';
+import { RequestError } from './request-error.ts';
 
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
@@ -40,6 +42,10 @@ export function createGuardedConnector(
   };
 }
 
+function addressNotAllowed(address: string): RequestError {
+  return new RequestError(`The address ${address} is not allowed.`);
+}
+
 /**
  * Returns only addresses that it has checked, so that a name cannot resolve to another address between check and
  * connection.
@@ -71,4 +77,39 @@ function createCheckedLookup(
     else callback(null, first.address, first.family);
   }
   return (...parameters) => void lookup(...parameters);
+}
+
+const hostsFile = '/etc/hosts';
+
+/** DNS does not know the name, or there is no DNS server. */
+const unknownCodes = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
+
+/**
+ * Asks the hosts file, then DNS, and the lookup of the operating system only if DNS does not know the name. That
+ * lookup blocks one of few threads, so that a few names without an answer would block all others.
+ */
+export const resolveName: Resolve = async (name, signal) => {
+  const known = findInHosts(await readFile(hostsFile, 'utf8').catch(() => ''), name);
+  if (known.length > 0) return known;
+  const resolver = new Resolver();
+  const cancel = () => resolver.cancel();
+  if (signal.aborted) return [];
+  signal.addEventListener('abort', cancel);
+  const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+  signal.removeEventListener('abort', cancel);
+  const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  const isUnknown = answers.every(
+    (answer) =>
+      answer.status === 'rejected' && unknownCodes.includes((answer.reason as { code: string }).code),
+  );
+  // The operating system may know more names, for example with search domains.
+  return isUnknown ? (await lookUpBySystem(name, { all: true })).map(({ address }) => address) : found;
+};
+
+export function findInHosts(text: string, name: string): string[] {
+  const wanted = name.toLowerCase().replace(/\.$/, '');
+  return text.split('\n').flatMap((line) => {
+    const [address = '', ...names] = (line.split('#', 1)[0] ?? '').trim().split(/\s+/);
+    return names.some((other) => other.toLowerCase() === wanted) ? [address] : [];
+  });
 }

@@ -3,10 +3,6 @@
 /** Its message contains no secrets, so pages may show it. */
 export class RequestError extends Error {}
 
-export function addressNotAllowed(address: string): RequestError {
-  return new RequestError(`The address ${address} is not allowed.`);
-}
-
 const messages: readonly (readonly [codes: RegExp, message: string])[] = [
   [/^ECONNREFUSED$/, 'The connection was refused.'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'The connection was not made in time.'],

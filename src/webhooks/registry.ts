@@ -1,7 +1,6 @@
 // The rules for changing webhooks and their settings.
 import { maskedValue } from '../lib/audit-fields.ts';
-import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
-import { requireVersion } from '../lib/version.ts';
+import { invalid, problemsOf, requireVersion, ServiceError } from '../lib/errors.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
 import { clearFailures } from './sending/failure-window.ts';

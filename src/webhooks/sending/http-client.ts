@@ -5,9 +5,8 @@ import { readFile } from 'node:fs/promises';
 import type { BlockList, Socket } from 'node:net';
 import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import type * as Undici from 'undici';
-import { type Resolve, createGuardedConnector } from '../../lib/guarded-connector.ts';
+import { createGuardedConnector, type Resolve, resolveName } from '../../lib/guarded-connector.ts';
 import { RequestError, toRequestError } from '../../lib/request-error.ts';
-import { resolveName } from '../../lib/resolver.ts';
 import { maxValueLength } from './headers.ts';
 import { isForbidden } from './target-policy.ts';
 

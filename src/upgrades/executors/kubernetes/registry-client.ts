@@ -3,9 +3,8 @@
 // names.
 import { BlockList, type Socket, isIP } from 'node:net';
 import { withTimeout } from '../../../lib/async.ts';
-import { type Resolve, createGuardedConnector } from '../../../lib/guarded-connector.ts';
+import { createGuardedConnector, type Resolve, resolveName } from '../../../lib/guarded-connector.ts';
 import { RequestError, toRequestError } from '../../../lib/request-error.ts';
-import { resolveName } from '../../../lib/resolver.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 
 type RegistryClientOptions = {

@@ -1,6 +1,6 @@
 // Tests of finding names in a hosts file.
 import { expect, it } from 'vitest';
-import { findInHosts } from '../../src/lib/resolver.ts';
+import { findInHosts } from '../../src/lib/guarded-connector.ts';
 
 it.each<[string, string, string[]]>([
   ['127.0.0.1 localhost', 'localhost', ['127.0.0.1']],

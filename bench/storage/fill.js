@@ -14,7 +14,7 @@ export async function fillTokens(client, count, expires) {
   await client.query(
     `insert into state (kind, key, value, version)
      select 'tokens', hash, json_build_object('hash', hash, 'id', gen_random_uuid(), 'username', 'user' || n / 100,
-       'credentialId', gen_random_uuid(), 'createdAt', $2::bigint - 3600000, 'expires', $2::bigint,
+       'createdAt', $2::bigint - 3600000, 'expires', $2::bigint,
        'binding', null, 'address', '192.0.2.' || n % 256, 'userAgent', $3::text, 'lastUsedAt', $2::bigint - 3600000), version
      from clock, generate_series(1, $1::bigint) n
      cross join lateral (select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '=') as hash) h`,

@@ -126,8 +126,8 @@ function changePasswordOperation({ store, signInService }: SelfOptions): Operati
       const username = caller?.username ?? '';
       const attempt = { username, password: values.password, address: request.address };
       await signInService.requirePassword('password', attempt);
-      const password = await signInService.hashPassword(values.newPassword, attempt);
-      await update((transaction) => changeOwnPassword(transaction, username, password, tokenHash), {
+      const passwordHash = await signInService.hashPassword(values.newPassword, attempt);
+      await update((transaction) => changeOwnPassword(transaction, username, passwordHash, tokenHash), {
         target: `security/users/${username}`,
       });
       return succeeded('Your password was changed. Your other sessions have ended.', ownAccount);

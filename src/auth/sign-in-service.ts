@@ -74,7 +74,7 @@ type SignInOrigin = Pick<Token, 'binding' | 'address'> & {
   readonly userAgent: string | undefined;
 };
 
-type NewToken = Omit<Token, 'username' | 'credentialId'>;
+type NewToken = Omit<Token, 'username'>;
 
 export class SignInService {
   readonly #store: Store;
@@ -125,7 +125,7 @@ export class SignInService {
   async signInProvided(request: ProvidedSignIn): Promise<string> {
     const { address, userAgent, replaces = '', entryOf, record } = request;
     const provided = await this.#limitFailures(request);
-    const given = { ...provided, credentialId: this.#runtime.newId(), createdAt: this.#runtime.now() };
+    const given = { ...provided, createdAt: this.#runtime.now() };
     const origin = { minutes: expirationMinutes.default, binding: null, address, userAgent };
     const { token, stored } = this.#newToken(origin);
     await this.#store.update((transaction) => {
@@ -165,22 +165,17 @@ export class SignInService {
   }
 
   /** `own`: users change their own passwords. */
-  async hashPassword(
-    password: string,
-    own?: PasswordAttempt,
-  ): Promise<{ hash: string; credentialId: string }> {
+  hashPassword(password: string, own?: PasswordAttempt): Promise<string> {
     const salt = this.#runtime.newSecret(saltBytes);
-    const hash = await this.#hashing.run(own ? claimantOf(own) : newPasswords, () =>
+    return this.#hashing.run(own ? claimantOf(own) : newPasswords, () =>
       this.#passwords.hash(password, salt),
     );
-    return { hash, credentialId: this.#runtime.newId() };
   }
 
   /** `hash` is a function, because hashing is slow and most stores have an administrator already. */
   async ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
     if (hasAdministrator(this.#store)) return false;
     const passwordHash = await hash();
-    const credentialId = this.#runtime.newId();
     const createdAt = this.#runtime.now();
     return this.#store.update((transaction) => {
       if (hasAdministrator(transaction)) return false;
@@ -188,7 +183,6 @@ export class SignInService {
         username,
         role: 'administrator',
         passwordHash,
-        credentialId,
         createdAt,
         lastSignIn: null,
         subject: null,
@@ -213,9 +207,8 @@ export class SignInService {
   }
 
   #signInWithin(transaction: Transaction, user: User, token: NewToken): void {
-    const { username, credentialId } = user;
     transaction.put(users, { ...user, lastSignIn: Math.max(user.lastSignIn ?? 0, token.createdAt) });
-    addToken(transaction, { ...token, username, credentialId }, this.#maxTokensPerUser);
+    addToken(transaction, { ...token, username: user.username }, this.#maxTokensPerUser);
   }
 
   async #checkPassword(given: PasswordAttempt): Promise<User> {

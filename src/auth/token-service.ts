@@ -56,7 +56,7 @@ export class TokenService {
     // The cookie, which has a form token, is never a key.
     if (presented.formToken === '' && isKey(presented.token))
       return this.#identifyKey(tokenHash, credentials);
-    const token = await this.#find(() => findToken(this.#store, tokenHash));
+    const token = await this.#find(() => this.#store.get(tokens, tokenHash));
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
     const caller = this.#callerOf(token, this.#store);
@@ -84,7 +84,7 @@ export class TokenService {
   /** Undefined if the token is not valid. */
   async ownerOf(token: string): Promise<Caller> {
     try {
-      return this.#callerOf(await this.#find(() => findToken(this.#store, hashToken(token))), this.#store);
+      return this.#callerOf(await this.#find(() => this.#store.get(tokens, hashToken(token))), this.#store);
     } catch (error) {
       if (error instanceof ServiceError && error.kind === 'token-invalid') return undefined;
       throw error;
@@ -117,7 +117,7 @@ export class TokenService {
     const { tokenHash } = identity;
     const caller =
       identity.caller.key === undefined
-        ? this.#callerOf(findToken(reader, tokenHash), reader)
+        ? this.#callerOf(reader.get(tokens, tokenHash), reader)
         : this.#callerOfKey(findKey(reader, tokenHash), reader);
     return { ...identity, caller };
   }
@@ -189,12 +189,6 @@ function presentedToken({ bearer, field, cookie, readsOnly }: Credentials): Pres
   }
   if (cookie === undefined || !readsOnly) return undefined;
   return { token: cookie, formToken: formTokenOf(cookie) };
-}
-
-/** Undefined also if the user has got a new password since. */
-function findToken(reader: Reader, hash: string): Token | undefined {
-  const token = reader.get(tokens, hash);
-  return token && findUser(reader, token.username)?.credentialId === token.credentialId ? token : undefined;
 }
 
 function invalidToken(): ServiceError {

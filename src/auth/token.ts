@@ -12,7 +12,6 @@ export type Token = {
   /** Names the token without being a secret. */
   readonly id: string;
   readonly username: string;
-  readonly credentialId: string;
   readonly createdAt: number;
   readonly expires: number;
   readonly binding: Binding;
@@ -36,24 +35,17 @@ export function tokensOf(reader: Reader, username: string): Token[] {
 /** Adds a token and ends the oldest ones of the user, so that at most `max` are left. */
 export function addToken(transaction: Transaction, token: Token, max: number): void {
   transaction.put(tokens, token);
-  // Expired tokens and those of an old password must not end tokens that are valid.
-  const isValid = ({ credentialId, expires }: Token) =>
-    credentialId === token.credentialId && expires > token.createdAt;
+  // Expired tokens must not end tokens that are valid.
+  const isValid = ({ expires }: Token) => expires > token.createdAt;
   const own = tokensOf(transaction, token.username);
   const ended = [...own.filter((one) => !isValid(one)), ...own.filter(isValid).slice(max)];
   for (const { hash } of ended) transaction.remove(tokens, hash);
 }
 
-/** Ends all tokens of the user except one, which stays valid with another credential id. */
-export function endTokens(
-  transaction: Transaction,
-  username: string,
-  except?: Pick<Token, 'hash' | 'credentialId'>,
-): void {
-  for (const token of tokensOf(transaction, username)) {
-    if (token.hash === except?.hash) transaction.put(tokens, { ...token, ...except });
-    else transaction.remove(tokens, token.hash);
-  }
+/** Ends all tokens of the user, except the one with the hash. */
+export function endTokens(transaction: Transaction, username: string, except?: string): void {
+  for (const { hash } of tokensOf(transaction, username))
+    if (hash !== except) transaction.remove(tokens, hash);
 }
 
 /** Does nothing if the token has ended meanwhile. */

@@ -13,11 +13,6 @@ export type User = {
   readonly role: Role;
   /** Null: the user signs in at the identity provider only. */
   readonly passwordHash: string | null;
-  /**
-   * Changes with the password. Tokens carry it, so a token that was issued for the old password is not valid, even
-   * if it is stored.
-   */
-  readonly credentialId: string;
   readonly createdAt: number;
   /** Null: never. */
   readonly lastSignIn: number | null;
@@ -91,7 +86,7 @@ export function requireFreeName(reader: Reader, username: string): void {
   if (user !== undefined) throw new ServiceError('conflict', `A user named ${user.username} exists already.`);
 }
 
-type NewProvidedUser = Pick<User, 'username' | 'role' | 'credentialId' | 'createdAt'> & {
+type NewProvidedUser = Pick<User, 'username' | 'role' | 'createdAt'> & {
   readonly subject: Subject;
 };
 
@@ -123,33 +118,30 @@ export function findProvidedUser(
 
 type UserChange = {
   role?: Role | undefined;
-  password?: { hash: string; credentialId: string } | undefined;
+  passwordHash?: string | undefined;
 };
 
 export function updateUser(transaction: Transaction, username: string, change: UserChange): void {
   const user = requireUser(transaction, username);
-  if (change.password) requireLocal(user);
-  const role = change.role ?? user.role;
+  const { role = user.role, passwordHash = user.passwordHash } = change;
   if (role !== 'administrator') requireAnotherAdministrator(transaction, user);
-  transaction.put(users, {
-    ...user,
-    role,
-    passwordHash: change.password?.hash ?? user.passwordHash,
-    credentialId: change.password?.credentialId ?? user.credentialId,
-  });
-  if (change.password) endTokens(transaction, user.username);
+  if (change.passwordHash !== undefined) {
+    requireLocal(user);
+    endTokens(transaction, user.username);
+  }
+  transaction.put(users, { ...user, role, passwordHash });
 }
 
 /** Ends all other tokens of the user. */
 export function changeOwnPassword(
   transaction: Transaction,
   username: string,
-  { hash, credentialId }: NonNullable<UserChange['password']>,
+  passwordHash: string,
   ownToken: string,
 ): void {
   const user = requireUser(transaction, username);
-  transaction.put(users, { ...user, passwordHash: hash, credentialId });
-  endTokens(transaction, user.username, { hash: ownToken, credentialId });
+  transaction.put(users, { ...user, passwordHash });
+  endTokens(transaction, user.username, ownToken);
 }
 
 export function removeUser(transaction: Transaction, username: string): void {
@@ -161,10 +153,8 @@ export function removeUser(transaction: Transaction, username: string): void {
 }
 
 /** The tokens of a user that are valid, newest first. */
-export function sessionsOf(reader: Reader, { username, credentialId }: User, at: number): Token[] {
-  return tokensOf(reader, username).filter(
-    (token) => token.credentialId === credentialId && token.expires > at,
-  );
+export function sessionsOf(reader: Reader, { username }: User, at: number): Token[] {
+  return tokensOf(reader, username).filter(({ expires }) => expires > at);
 }
 
 /** The user may have been removed since the caller was identified. */

@@ -112,12 +112,10 @@ function addOperation(store: ReadableStore, signInService: SignInService): Opera
     fields: { username: newUsername, password, role },
     run: async ({ values, update }) => {
       requireFreeName(store, values.username);
-      const { hash, credentialId } = await signInService.hashPassword(values.password);
       const user = {
         username: values.username,
         role: values.role,
-        passwordHash: hash,
-        credentialId,
+        passwordHash: await signInService.hashPassword(values.password),
         lastSignIn: null,
         subject: null,
       };
@@ -144,7 +142,7 @@ function updateOperation(store: ReadableStore, signInService: SignInService): Op
     run: async ({ values, update }) => {
       const change = {
         role: values.role,
-        password:
+        passwordHash:
           values.password === undefined ? undefined : await signInService.hashPassword(values.password),
       };
       await update((transaction) => updateUser(transaction, values.username, change), {

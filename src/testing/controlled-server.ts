@@ -276,7 +276,6 @@ export class ControlledServer {
       hash,
       id,
       username: user.username,
-      credentialId: user.credentialId,
       createdAt: this.#startedAt,
       expires: maxDate,
       binding: null,

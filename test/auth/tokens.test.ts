@@ -256,7 +256,6 @@ describe('the number of tokens of a user', () => {
     const token = {
       id: 'session',
       username: 'member',
-      credentialId: 'member',
       binding: null,
       address: null,
       userAgent: null,

@@ -49,7 +49,6 @@ async function seed(url: string): Promise<void> {
       username: 'admin',
       role: 'administrator',
       passwordHash: hashCheaply(password),
-      credentialId: 'admin',
       createdAt: Date.now(),
       lastSignIn: null,
       subject: null,

@@ -76,7 +76,6 @@ export const token = (hash: string, createdAt = 0, traits: Partial<Token> = {}):
   hash,
   id: `id of ${hash}`,
   username: 'Ann',
-  credentialId: 'c',
   createdAt,
   expires: createdAt + 1000,
   binding: null,

@@ -1,7 +1,8 @@
-// The frame that all pages share: which navigation, session and banner a caller sees.
+// The frame that all pages share: which navigation, session, banner and breadcrumb a caller sees.
 import type { PublicUrls } from '../http/urls.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
-import type { NoticeLink } from '../rest/resource.ts';
+import type { RestRequest } from '../rest/request.ts';
+import type { NoticeLink, Resource } from '../rest/resource.ts';
 import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink, PageLink } from './layout.ts';
 
 export type NavigationEntry = {
@@ -188,4 +189,43 @@ function findCurrent(
   const longest = matches.toSorted((a, b) => b.length - a.length)[0];
   // Every page lies beneath the home page.
   return longest && (longest.length > 0 || path.length === 0) ? longest.entry : undefined;
+}
+
+type CrumbOptions = {
+  readonly rootName: string;
+  readonly caller: Caller;
+  readonly href: (segments: readonly string[]) => string;
+};
+
+/** The titles of the resources above the page, and of the items that the ids in its path name. */
+export function crumbsOf(
+  root: Resource,
+  rest: RestRequest | null,
+  { rootName, caller, href }: CrumbOptions,
+): Crumb[] {
+  const entries = [{ name: rootName, access: root.access }, ...(rest ? entriesOf(root, rest) : [])];
+  return entries.map(({ name, access }, index) =>
+    mayCall(caller, access) ? { name, href: href(rest?.segments.slice(0, index) ?? []) } : { name },
+  );
+}
+
+/** Ends before an item that was not found. */
+function entriesOf(root: Resource, rest: RestRequest): { name: string; access: Access }[] {
+  const entries: { name: string; access: Access }[] = [];
+  const subjects = rest.subjects.values();
+  let resource = root;
+  for (const segment of rest.entry.route.split('/').filter((part) => part !== '')) {
+    const operation = resource.operations[segment];
+    if (operation) return [...entries, { name: operation.title, access: operation.access }];
+    const item = resource.items.find(({ param }) => segment === `{${param}}`);
+    const subject = item && subjects.next();
+    const next = item ? item.resource : resource.resources[segment];
+    if (!next || subject?.done) return entries;
+    resource = next;
+    entries.push({
+      name: subject ? resource.titleOf(subject.value) : resource.title,
+      access: resource.access,
+    });
+  }
+  return entries;
 }

@@ -1,8 +1,8 @@
 // The input of a form: what its page shows at first, after a refusal, and after the session has ended.
 import type { Problem } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { metaOf } from '../rest/fields.ts';
-import { type Form, textIn } from '../rest/form.ts';
+import { metaOf, requestedFields } from '../rest/fields.ts';
+import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, maxNextLength } from '../rest/request.ts';
 import type { Operation } from '../rest/resource.ts';
 
@@ -37,6 +37,12 @@ function metaIn({ fields }: Operation, name: string): ReturnType<typeof metaOf> 
 /** A link to a form may fill in its fields, except secrets. */
 export function presentTexts(subject: unknown, given: Form, operation: Operation): Texts {
   return { ...operation.present(subject), ...linkedTexts(given, operation) };
+}
+
+/** A link to the page may fill in its form. */
+export function textsOfLink({ queryText, subject }: RestRequest, operation: Operation): Texts {
+  const given = parseUrlencoded(queryText, requestedFields(operation.fields));
+  return presentTexts(subject?.found, given, operation);
 }
 
 /** What an address may contain of a form: no secrets, because browsers store addresses. */

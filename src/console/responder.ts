@@ -2,11 +2,11 @@
 import type { FastifyReply } from 'fastify';
 import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
-import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
+import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { metaOf, requestedFields } from '../rest/fields.ts';
-import { parseUrlencoded, textIn } from '../rest/form.ts';
+import { metaOf } from '../rest/fields.ts';
+import { textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
   type FormError,
@@ -21,10 +21,10 @@ import {
 } from '../rest/resource.ts';
 import type { PageAction } from './action.ts';
 import type { FormView } from './form.ts';
-import type { Frame } from './frame.ts';
-import { enteredTexts, keepInput, newerValues, presentTexts, shortText } from './input.ts';
+import { type Frame, crumbsOf } from './frame.ts';
+import { enteredTexts, keepInput, newerValues, presentTexts, shortText, textsOfLink } from './input.ts';
 import { sentenceOf } from './labels.ts';
-import { type Crumb, type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
+import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import {
   type ResourceForm,
@@ -370,12 +370,6 @@ function endedLead(isKept: boolean | undefined): string {
     : 'Your session has ended. Your input is not kept: go back to copy it before you sign in.';
 }
 
-/** A link to the page may fill in its form. */
-function textsOfLink({ queryText, subject }: RestRequest, operation: Operation): FormView['entered'] {
-  const given = parseUrlencoded(queryText, requestedFields(operation.fields));
-  return presentTexts(subject?.found, given, operation);
-}
-
 function signInError(error: PageError): FormError {
   const { code, retryAfter } = error;
   if (code === 400 && error.problems.length === 0)
@@ -415,43 +409,4 @@ function fillIn(path: string, names: Readonly<Record<string, string>>): string {
         .replaceAll(`%7B${name}%7D`, encodeURIComponent(value)),
     path,
   );
-}
-
-type CrumbOptions = {
-  readonly rootName: string;
-  readonly caller: Caller;
-  readonly href: (segments: readonly string[]) => string;
-};
-
-/** The titles of the resources above the page, and of the items that the ids in its path name. */
-function crumbsOf(
-  root: Resource,
-  rest: RestRequest | null,
-  { rootName, caller, href }: CrumbOptions,
-): Crumb[] {
-  const entries = [{ name: rootName, access: root.access }, ...(rest ? entriesOf(root, rest) : [])];
-  return entries.map(({ name, access }, index) =>
-    mayCall(caller, access) ? { name, href: href(rest?.segments.slice(0, index) ?? []) } : { name },
-  );
-}
-
-/** Ends before an item that was not found. */
-function entriesOf(root: Resource, rest: RestRequest): { name: string; access: Access }[] {
-  const entries: { name: string; access: Access }[] = [];
-  const subjects = rest.subjects.values();
-  let resource = root;
-  for (const segment of rest.entry.route.split('/').filter((part) => part !== '')) {
-    const operation = resource.operations[segment];
-    if (operation) return [...entries, { name: operation.title, access: operation.access }];
-    const item = resource.items.find(({ param }) => segment === `{${param}}`);
-    const subject = item && subjects.next();
-    const next = item ? item.resource : resource.resources[segment];
-    if (!next || subject?.done) return entries;
-    resource = next;
-    entries.push({
-      name: subject ? resource.titleOf(subject.value) : resource.title,
-      access: resource.access,
-    });
-  }
-  return entries;
 }

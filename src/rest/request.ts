@@ -40,7 +40,7 @@ export type Authenticator = {
   readonly identify: Identify;
   /** Throws if the token has ended, or if the user is removed or has a new password. */
   readonly identifyAgain: (identity: Identity) => Promise<Identity>;
-  /** The same inside a transaction, which must read the token (`Needs`). */
+  /** The same inside a transaction. */
   readonly identifyWithin: (transaction: Transaction, identity: Identity) => Identity;
 };
 

@@ -6,15 +6,8 @@
 import { createMutex } from '../lib/async.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type Folder, type Service, folders, services } from './catalog.ts';
-import {
-  type Audience,
-  type Listing,
-  SortedRows,
-  folderOrder,
-  listCatalog,
-  serviceOrder,
-} from './listing.ts';
+import { type Folder, type Service, type ServiceAccess, folders, services } from './catalog.ts';
+import { type Listing, SortedRows, folderOrder, listCatalog, serviceOrder } from './listing.ts';
 
 /** UTF-8. Answers share it, so that it must not be changed. */
 type Content = Buffer;
@@ -35,7 +28,7 @@ export class CatalogCache {
   readonly #waiting = new Map<string, Promise<Content>>();
   #sorted: { readonly folders: readonly Folder[]; readonly services: readonly Service[] } | undefined;
   // A change of the catalog replaces these maps. A rendering that is not finished then adds its content to the old one.
-  #listings = new Map<Audience, Listing>();
+  #listings = new Map<ServiceAccess, Listing>();
   #contents = new Map<string, Content>();
   #foldersVersion = -1;
   #servicesVersion = -1;
@@ -45,7 +38,7 @@ export class CatalogCache {
     this.#runtime = runtime;
   }
 
-  listing(audience: Audience): Listing {
+  listing(audience: ServiceAccess): Listing {
     this.#clearAfterChange();
     const cached = this.#listings.get(audience);
     if (cached) return cached;

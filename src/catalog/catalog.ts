@@ -2,7 +2,6 @@
 import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { invalid, type Problem, requireVersion, ServiceError } from '../lib/errors.ts';
-import { xmlBytes } from '../lib/text.ts';
 import type { Cell, Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -83,6 +82,16 @@ export function bytesOfService(service: NewService): number {
 
 function bytesOfFolder({ folderName, description }: Folder): number {
   return xmlBytes(folderName) + xmlBytes(description);
+}
+
+/** The size of the text in an XML document, which escapes `&`, `<` and `>`. */
+function xmlBytes(value: string): number {
+  let bytes = Buffer.byteLength(value);
+  for (let index = 0; index < value.length; index += 1) {
+    const unit = value.charCodeAt(index);
+    if (unit === 0x26 || unit === 0x3c || unit === 0x3e) bytes += 4;
+  }
+  return bytes;
 }
 
 export function keyOfService({ folderName, serviceName, type }: ServiceId): string {

@@ -18,14 +18,12 @@ export type Listing = {
 };
 
 /** All callers of one audience see the same services, so they share cached listings. */
-export type Audience = ServiceAccess;
-
-export function audienceOf(caller: Caller): Audience {
+export function audienceOf(caller: Caller): ServiceAccess {
   if (caller === undefined) return 'public';
   return caller.role === 'administrator' ? 'administrators' : 'organization';
 }
 
-const typicalCaller: Record<Audience, Caller> = {
+const typicalCaller: Record<ServiceAccess, Caller> = {
   public: undefined,
   organization: { username: '', role: 'member' },
   administrators: { username: '', role: 'administrator' },
@@ -35,7 +33,7 @@ const typicalCaller: Record<Audience, Caller> = {
 export function listCatalog(
   folders: readonly Folder[],
   services: readonly Service[],
-  audience: Audience,
+  audience: ServiceAccess,
 ): Listing {
   const caller = typicalCaller[audience];
   const visible = services.filter((service) => mayList(service, caller));
@@ -134,10 +132,11 @@ export function sortKey(text: string): string {
   });
 }
 
-export type SearchResult = { readonly folders: readonly string[]; readonly services: readonly Service[] };
-
 /** Each word must occur in the folder, name, type or description. */
-export function searchListing(listing: Listing, query: string): SearchResult | undefined {
+export function searchListing(
+  listing: Listing,
+  query: string,
+): Pick<Listing, 'folders' | 'services'> | undefined {
   const words = fold(query)
     .split(/\s+/)
     .filter((word) => word !== '');

@@ -8,16 +8,6 @@ export function isXmlText(value: string): boolean {
   return !forbiddenInXml.test(value);
 }
 
-/** The size of the text in an XML document, which escapes `&`, `<` and `>`. */
-export function xmlBytes(value: string): number {
-  let bytes = Buffer.byteLength(value);
-  for (let index = 0; index < value.length; index += 1) {
-    const unit = value.charCodeAt(index);
-    if (unit === 0x26 || unit === 0x3c || unit === 0x3e) bytes += 4;
-  }
-  return bytes;
-}
-
 const maxNormalised = 1024;
 
 /** Normalising a long text takes long, and a text too long for a name is refused anyway. */

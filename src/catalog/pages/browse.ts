@@ -18,8 +18,8 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
-import { type Listing, type SearchResult, audienceOf, searchListing } from '../listing.ts';
-import { type ServiceViewOptions, showService } from './service.ts';
+import { type Listing, audienceOf, searchListing } from '../listing.ts';
+import { type ServiceViewOptions, serviceView } from './service.ts';
 
 const size = { usual: 50, most: 200 };
 const maxExcerptLength = 160;
@@ -32,7 +32,7 @@ export function createCatalogViews(options: BrowseOptions): CatalogViews {
   return {
     root: (page) => rootView(options, page),
     folder: (page) => folderView(options, page),
-    service: showService(options),
+    service: (page) => serviceView(options, page),
   };
 }
 
@@ -41,7 +41,7 @@ function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageCo
   const search = searchOf(page);
   const found = searchListing(listing, search);
   const services = found?.services ?? listing.byFolder.get(rootFolder) ?? [];
-  return html`${toolbar(page, { services, folderName: rootFolder, count: formatCount(listing.services.length, 'service') })}
+  return html`${toolbar(page, services, rootFolder, listing.services.length)}
     ${found ? searchView(store, page, listing, found, search) : contentsView(store, page, listing)}
     <p class="hint">
       Programs read all services over SOAP: see <a href="${soapPath}">the SOAP service</a> and its
@@ -68,7 +68,7 @@ function searchView(
   store: Reader,
   page: PageContext<unknown>,
   listing: Listing,
-  { services, folders }: SearchResult,
+  { services, folders }: Pick<Listing, 'folders' | 'services'>,
   query: string,
 ): Html {
   return html`<section aria-labelledby="found">
@@ -94,7 +94,7 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
     searchListing(listing, search)?.services.filter((service) => service.folderName === folderName) ?? all;
   const mayDelete = all.length === 0 && mayCall(page.caller, 'publisher');
   const everywhere = `${page.href('services')}?${new URLSearchParams({ q: search }).toString()}`;
-  return html`${toolbar(page, { services, folderName, count: formatCount(services.length, 'service') })}
+  return html`${toolbar(page, services, folderName)}
     <section aria-labelledby="services">
       <h2 id="services">Services in this folder</h2>
       ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
@@ -103,13 +103,12 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
     ${mayDelete && linkButton(page, page.here('deleteFolder'), 'Delete folder …', 'destructive')}`;
 }
 
-type ServiceToolbar = {
-  readonly services: readonly Service[];
-  readonly folderName: string;
-  readonly count: string;
-};
-
-function toolbar(page: PageContext<unknown>, { services, folderName, count }: ServiceToolbar): Html {
+function toolbar(
+  page: PageContext<unknown>,
+  services: readonly Service[],
+  folderName: string,
+  count = services.length,
+): Html {
   const types = [...new Set(services.map((service) => service.type))].sort(compareNaturally);
   const type = page.query.get('type') ?? '';
   return renderToolbar({
@@ -120,7 +119,7 @@ function toolbar(page: PageContext<unknown>, { services, folderName, count }: Se
     },
     filters: types.length > 1 || type !== '' ? [renderSelect('type', 'Type', 'All types', types, type)] : [],
     keep: sortingIn(Object.fromEntries(page.query)),
-    count,
+    count: formatCount(count, 'service'),
     actions: createActions(page, folderName),
   });
 }

@@ -1,7 +1,7 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
 import { formatTime } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
-import { formatCount } from '../../lib/format.ts';
+import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -96,15 +96,13 @@ function group(
     return [
       { severity, count: 1, text: texts.one(first), href: href('services', 'webhooks', first.webhook.id) },
     ];
-  const names = found.slice(0, maxNames).map(({ webhook }) => webhook.name);
-  const rest = found.length - names.length;
-  const listed = `${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  const names = found.map(({ webhook }) => webhook.name);
   const query = health === undefined ? '' : `?health=${health}`;
   return [
     {
       severity,
       count: found.length,
-      text: `${found.length} webhooks ${texts.many}: ${listed}.`,
+      text: `${found.length} webhooks ${texts.many}: ${formatList(names, maxNames)}.`,
       href: `${href('services', 'webhooks')}${query}`,
     },
   ];
@@ -144,17 +142,14 @@ export function healthView({ findings }: SystemHealth): Html {
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
   const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
   const rest = findings.filter((finding) => !reasons.includes(finding));
+  const count = reasons.reduce((sum, finding) => sum + finding.count, 0);
   return html`<div id="health" data-live="5">
     <div class="health ${worst}" role="status">
-      <p><strong>${sentenceOf(worst, sum(reasons), rest.length)}</strong></p>
+      <p><strong>${sentenceOf(worst, count, rest.length)}</strong></p>
       ${findingList(reasons)}
     </div>
     ${findingList(rest)}
   </div>`;
-}
-
-function sum(findings: readonly Finding[]): number {
-  return findings.reduce((total, { count }) => total + count, 0);
 }
 
 function sentenceOf(worst: Severity, reasons: number, others: number): string {

@@ -32,7 +32,6 @@ import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
 import { type InstalledVersion, searchedIn } from '../root.rest.ts';
-import { navigation } from './frame.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
 import { showSearch } from './search.ts';
 
@@ -67,7 +66,7 @@ type Card = {
 export function showHome(options: HomeOptions): View<unknown> {
   return async (page) => {
     const query = searchedIn(page.query);
-    if (query !== '') return showSearch({ ...options, navigation: navigation(options.store) }, query, page);
+    if (query !== '') return showSearch(options, query, page);
     const isAdministrator = mayCall(page.caller, 'administrator');
     const health = isAdministrator && (await readSystemHealth(options.store, page));
     const cards = health
@@ -82,13 +81,9 @@ export function showHome(options: HomeOptions): View<unknown> {
         ${cards.map(cardView)}
       </ul>
       <div class="split">
-        ${health ? healthView(health) : renderToolbar(serviceSearch(page))} ${await recentView(options, page)}
+        ${health ? healthView(health) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${await recentView(options, page)}
       </div>`;
   };
-}
-
-function serviceSearch({ href }: PageContext<unknown>): Parameters<typeof renderToolbar>[0] {
-  return { action: href('services'), search: { label: 'Search services', value: '' } };
 }
 
 const maxRecent = 8;

@@ -3,7 +3,6 @@ import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { pathOfService } from '../../catalog/catalog.ts';
 import { audienceOf, searchListing } from '../../catalog/listing.ts';
-import type { NavigationEntry } from '../../console/frame.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -12,12 +11,9 @@ import { newestJob } from '../../upgrades/jobs/job-table.ts';
 import { jobTitle } from '../../upgrades/pages/job-parts.ts';
 import { formatReceiver } from '../../webhooks/pages/parts.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
+import { navigation } from './frame.ts';
 
-type SearchOptions = {
-  readonly store: ReadableStore;
-  readonly catalogCache: CatalogCache;
-  readonly navigation: readonly NavigationEntry[];
-};
+type SearchOptions = { readonly store: ReadableStore; readonly catalogCache: CatalogCache };
 
 type Found = { readonly name: string; readonly path: readonly string[]; readonly hint?: string };
 
@@ -51,7 +47,7 @@ export async function showSearch(
 }
 
 async function findAll(
-  { store, catalogCache, navigation }: SearchOptions,
+  { store, catalogCache }: SearchOptions,
   query: string,
   { caller }: PageContext<unknown>,
 ): Promise<{ readonly title: string; readonly found: readonly Found[] }[]> {
@@ -61,7 +57,7 @@ async function findAll(
     all.filter(({ name, hint = '' }) => contains(`${name} ${hint}`));
   const listing = catalogCache.listing(audienceOf(caller));
   const { services = [] } = searchListing(listing, query) ?? {};
-  const pages = navigation
+  const pages = navigation(store)
     .filter(({ access }) => mayCall(caller, access))
     .map(({ name, path, group }): Found => ({ name, path, ...(group !== undefined && { hint: group }) }));
   const ofAll = [

@@ -37,11 +37,7 @@ export class PostgresAudit implements AuditStore {
     this.#batcher = new Batcher({ run: (refusals) => this.#countAll(refusals), maxItems: maxAtOnce });
   }
 
-  async page(
-    filter: AuditFilter,
-    start: number,
-    num: number,
-  ): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }> {
+  async page(filter: AuditFilter, start: number, num: number) {
     const where = await this.#whereOf(filter);
     const [rows, [counted]] = await Promise.all([
       this.#select(where, start, num),

@@ -14,8 +14,7 @@ import {
   maxCountedEntries,
 } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type OperationTitles, auditView } from './pages/audit.ts';
-import type { TargetNames } from './audit-store.ts';
+import { type AuditWords, auditView } from './pages/audit.ts';
 import { dayMs } from '../lib/runtime.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
@@ -85,21 +84,17 @@ const fields = {
 
 type AuditValues = Values<typeof fields>;
 
-type AuditOptions = {
-  readonly store: ReadableStore;
-  readonly titles: OperationTitles;
-  readonly names: TargetNames;
-};
+type AuditOptions = AuditWords & { readonly store: ReadableStore };
 
 export function auditResource(options: AuditOptions): Resource {
-  const { store, titles, names } = options;
+  const { store } = options;
   return resource({
     title: 'Audit trail',
     description: 'Who has changed what, or tried to, newest first.',
     fields,
     answer: auditAnswer,
     read: ({ values }) => store.audit.page(filterOf(values, options), values.start ?? 0, values.num ?? 25),
-    view: (page) => auditView(page, { titles, names }),
+    view: (page) => auditView(page, options),
     csv: {
       fileName: 'audit.csv',
       header: Object.keys(columns),
@@ -110,7 +105,7 @@ export function auditResource(options: AuditOptions): Resource {
 
 function filterOf(
   { q, from, to, fromDate, toDate, user, operation, outcome }: AuditValues,
-  { titles, names }: AuditOptions,
+  { titles, names }: AuditWords,
 ): AuditFilter {
   const words = q === undefined ? undefined : [...new Set(foldCase(q).split(' '))];
   return {

@@ -13,7 +13,7 @@ import { formatOf } from '../soap/plugin.ts';
 import { decodeXml } from '../soap/xml/decode.ts';
 import { type XmlElement, readXml } from '../soap/xml/reader.ts';
 import type { ControlClock } from './clock.ts';
-import { type Journal, type OpenEntry, BodyRecorder, maxKeptBodyBytes, noMessage } from './journal.ts';
+import { type Journal, type OpenEntry, maxKeptBodyBytes, noMessage } from './journal.ts';
 import { ExchangeMask } from './mask.ts';
 import {
   type FailureRules,
@@ -147,6 +147,24 @@ function recordExchange(
     journal.complete(entry);
   });
   return answered;
+}
+
+/** Collects the first bytes of a body. */
+class BodyRecorder {
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  readonly add = (chunk: Buffer | string): void => {
+    const room = maxKeptBodyBytes - this.#bytes;
+    if (room <= 0) return;
+    const kept = Buffer.from(chunk).subarray(0, room);
+    this.#chunks.push(kept);
+    this.#bytes += kept.length;
+  };
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
 }
 
 /** Records what others read. A paused stream does not begin to flow because of this listener. */

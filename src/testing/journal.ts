@@ -93,21 +93,3 @@ function bytesOf({ path, request, response }: JournalEntry): number {
   const ofMessage = ({ headers, body }: JournalMessage) => 2 * body.length + JSON.stringify(headers).length;
   return entryBytes + path.length + ofMessage(request) + ofMessage(response);
 }
-
-/** Collects the first bytes of a body. */
-export class BodyRecorder {
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  readonly add = (chunk: Buffer | string): void => {
-    const room = maxKeptBodyBytes - this.#bytes;
-    if (room <= 0) return;
-    const kept = Buffer.from(chunk).subarray(0, room);
-    this.#chunks.push(kept);
-    this.#bytes += kept.length;
-  };
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
-}

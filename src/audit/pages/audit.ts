@@ -24,7 +24,8 @@ import {
 } from '../../store/audit-entry.ts';
 import type { TargetNames } from '../audit-store.ts';
 
-type Words = { readonly titles: OperationTitles; readonly names: TargetNames };
+/** What people call the operations and what they concern. */
+export type AuditWords = { readonly titles: OperationTitles; readonly names: TargetNames };
 
 /** Filters that the form has no field for: links and programs set them. */
 const otherFilters = ['user', 'operation', 'from', 'to'] as const;
@@ -39,7 +40,7 @@ const colours: Readonly<Record<AuditOutcome, string>> = { success: 'good', refus
 
 export async function auditView(
   page: PageContext<unknown, { readonly entries: readonly AuditEntry[]; readonly total: number }>,
-  words: Words,
+  words: AuditWords,
 ): Promise<Html> {
   const { entries, total } = page.json;
   const given = listParameters(page.query);
@@ -185,7 +186,7 @@ const otherTitles: Readonly<Record<string, string>> = {
   'system/jobs/{job}/end': 'End of the job',
 };
 
-export type OperationTitles = {
+type OperationTitles = {
   titleOf: (operation: string) => string | undefined;
   /** The operations whose titles contain the text, ignoring case. */
   find: (text: string) => readonly string[];

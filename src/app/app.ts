@@ -213,7 +213,7 @@ async function mountRest(
   trees: readonly Tree[],
 ): Promise<void> {
   const { config } = options;
-  const { tokenService, auditService, retryAfterRefresh, admit } = services;
+  const { tokenService, auditService, admit } = services;
   const multipart = new MultipartReader(config.MAX_UPLOAD_BYTES);
   for (const { name, prefix, root, hasPages } of trees) {
     await http.register(restRoutes, {
@@ -223,7 +223,6 @@ async function mountRest(
       store: options.store,
       auditService,
       authenticator: tokenService,
-      retryAfterRefresh,
       admit,
       multipart,
       responder: hasPages

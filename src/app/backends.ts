@@ -1,5 +1,14 @@
 // Creates the store and the executor that the configuration names.
 import type { Logger } from 'pino';
+import { keys } from '../auth/key.ts';
+import { tokens } from '../auth/token.ts';
+import { users } from '../auth/user.ts';
+import { folders, services } from '../catalog/catalog.ts';
+import { uploads } from '../uploads/upload.ts';
+import { redeliveries } from '../webhooks/queue/redelivery.ts';
+import { failureWindows } from '../webhooks/sending/failure-window.ts';
+import { webhooks } from '../webhooks/webhook.ts';
+import type { Table } from '../store/state.ts';
 import type { Config } from '../config/config.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Store } from '../store/store.ts';
@@ -7,9 +16,20 @@ import type { Executor } from '../upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
 import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
-import { createMemoryStore } from './stores/memory-store.ts';
-import type { Retention } from './stores/retention.ts';
-import { tables } from './tables.ts';
+import { type Retention, createMemoryStore } from './stores/memory-store.ts';
+
+/** The tables of the replicated state. */
+export const tables: readonly Table<never>[] = [
+  users,
+  keys,
+  tokens,
+  folders,
+  services,
+  uploads,
+  webhooks,
+  failureWindows,
+  redeliveries,
+];
 
 export type BackendOptions = {
   readonly config: Config;

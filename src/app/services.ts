@@ -24,7 +24,6 @@ import type { Runtime } from '../lib/runtime.ts';
 import { createTasks } from '../lib/tasks.ts';
 import { createAdmission, modeResource } from '../mode/mode.rest.ts';
 import { type Resource, folder } from '../rest/resource.ts';
-import { createRetryAfterRefresh } from '../store/refresh.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
@@ -181,7 +180,6 @@ export function createServices(options: AppOptions) {
     jobRunner,
     jobWatcher,
     notifyJob,
-    retryAfterRefresh: createRetryAfterRefresh(store.refresh),
     admit: createAdmission(store, isJobRunning),
     start,
   };

@@ -10,8 +10,7 @@ import {
   maxCountedEntries,
 } from '../store/audit-entry.ts';
 import { Batcher } from '../store/postgres/batcher.ts';
-import { deleteInBatches } from '../store/postgres/batches.ts';
-import type { Database } from '../store/postgres/database.ts';
+import { type Database, deleteInBatches } from '../store/postgres/database.ts';
 import { type AuditStore, readBatch } from './audit-store.ts';
 
 const columns = 'id, at, "user", role, key, address, operation, target, outcome, code, count, changes';

@@ -16,7 +16,6 @@ import {
 import { noteError } from '../http/request-log.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../lib/errors.ts';
-import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
@@ -53,10 +52,9 @@ type RestOptions = {
   readonly root: Resource;
   /** Precedes the paths of operations in the audit trail. */
   readonly auditPrefix: string;
-  readonly store: Pick<Store, 'update'>;
+  readonly store: Pick<Store, 'update' | 'refresh'>;
   readonly auditService: AuditTrail;
   readonly authenticator: Authenticator;
-  readonly retryAfterRefresh: RetryAfterRefresh;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
   readonly multipart: MultipartReader;
   /** Undefined: the tree has no pages. */
@@ -191,7 +189,7 @@ async function checkRequest(request: FastifyRequest, options: RestOptions): Prom
   options.admit(rest.entry, rest.showsForm);
   if (rest.isPost) rest.entry.operation?.guard(rest);
   const hasIds = rest.entry.items.length > 0;
-  rest.subjects = hasIds ? await options.retryAfterRefresh(() => findSubjects(rest, caller)) : [];
+  rest.subjects = hasIds ? await findSubjectsNow(rest, caller, options.store) : [];
   rest.subject = { found: rest.subjects.at(-1) };
 }
 
@@ -224,6 +222,21 @@ function requireRole(caller: Caller, access: Access): void {
   throw caller === undefined
     ? new ServiceError('token-missing', 'Token required.')
     : new ServiceError('forbidden', `This needs the role ${access}.`);
+}
+
+/** Looks again after a refresh: another process may have created the resource a moment ago. */
+async function findSubjectsNow(
+  rest: RestRequest,
+  caller: Caller,
+  { refresh }: Pick<Store, 'refresh'>,
+): Promise<unknown[]> {
+  try {
+    return await findSubjects(rest, caller);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.kind !== 'not-found') throw error;
+    await refresh();
+    return findSubjects(rest, caller);
+  }
 }
 
 async function findSubjects(rest: RestRequest, caller: Caller): Promise<unknown[]> {

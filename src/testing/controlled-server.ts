@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { type App, createApp } from '../app/app.ts';
 import type { AppOptions } from '../app/start.ts';
 import { type MemoryStore, createMemoryStore } from '../app/stores/memory-store.ts';
-import { tables } from '../app/tables.ts';
+import { tables } from '../app/backends.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken, tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';

@@ -1,7 +1,7 @@
 // A snapshot: the whole state of a controlled server as one JSON document. A digest protects it, because rows that
 // no server has written would make the next one fail in unforeseen ways.
 import { createHash } from 'node:crypto';
-import type { MemoryDump } from '../app/stores/memory-dump.ts';
+import type { MemoryDump } from '../app/stores/memory-store.ts';
 import type { SignInDump } from '../auth/sign-in-limit.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
 import type { ClockDump } from './clock.ts';

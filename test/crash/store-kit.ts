@@ -1,7 +1,7 @@
 // Stores on one database without a server, and deliveries in them.
 import { expect, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
-import { tables } from '../../src/app/tables.ts';
+import { tables } from '../../src/app/backends.ts';
 import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -1,8 +1,7 @@
 // Creates an empty store of the kind that TEST_STORE selects. It reports when no call is running.
-import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { type Retention, createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { openPostgresStore, readMigrations } from '../../src/app/stores/postgres-store.ts';
-import type { Retention } from '../../src/app/stores/retention.ts';
-import { tables } from '../../src/app/tables.ts';
+import { tables } from '../../src/app/backends.ts';
 import type { Config } from '../../src/config/config.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';

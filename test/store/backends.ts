@@ -1,9 +1,8 @@
 // Opens the stores that the suites run on. Every store is closed at the end of its test, also if the test fails.
 import { Client } from 'pg';
 import { onTestFinished } from 'vitest';
-import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { type Retention, createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
-import type { Retention } from '../../src/app/stores/retention.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createDatabase, releaseDatabase, takeDatabase } from '../kit/postgres.ts';

@@ -1,7 +1,6 @@
 // Deleting many rows in portions, on a database that counts them.
 import { expect, it } from 'vitest';
-import { deleteInBatches } from '../../src/store/postgres/batches.ts';
-import type { Database } from '../../src/store/postgres/database.ts';
+import { type Database, deleteInBatches } from '../../src/store/postgres/database.ts';
 
 function createDatabase(rows: number, onPortion: () => void = () => undefined) {
   const deleted: number[] = [];

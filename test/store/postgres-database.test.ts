@@ -1,7 +1,7 @@
 // Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { Client } from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { tables } from '../../src/app/tables.ts';
+import { tables } from '../../src/app/backends.ts';
 import { isUnavailable } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
-import { tables } from '../../src/app/tables.ts';
+import { tables } from '../../src/app/backends.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';

@@ -4,19 +4,37 @@
 // function without `await` runs at once. So an update is atomic: after its rule has ended and no claim is lost, its
 // writes cannot fail.
 import { MemoryAudit } from '../../audit/audit-store-memory.ts';
+import type { AuditEntry } from '../../store/audit-entry.ts';
 import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
 import type { AnyCell, Reader, Table } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { TransactionWrites } from '../../store/transaction.ts';
-import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
-import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
-import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
+import { type JobDump, MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
+import { MemoryUploads, type UploadDump } from '../../uploads/upload-store-memory.ts';
+import type { DeliveryRetention } from '../../webhooks/queue/delivery-queue.ts';
+import { type DeliveryDump, MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
 import { clear, createChanges, createTransaction } from './changes.ts';
-import type { MemoryDump } from './memory-dump.ts';
-import type { Retention } from './retention.ts';
 
 const self = 'memory';
+
+/** How much finished data a store keeps. It removes the rest in the background. */
+export type Retention = {
+  readonly deliveries: DeliveryRetention;
+  /** Jobs before the newest that keep their messages. */
+  readonly jobs: number;
+};
+
+/** The whole content of the store as JSON. */
+export type MemoryDump = {
+  readonly tables: Readonly<Record<string, readonly unknown[]>>;
+  readonly cells: Readonly<Record<string, unknown>>;
+  /** Oldest first. */
+  readonly audit: readonly AuditEntry[];
+  readonly deliveries: DeliveryDump;
+  readonly jobs: JobDump;
+  readonly uploads: UploadDump;
+};
 
 type MemoryStoreOptions = {
   readonly retention: Retention;

@@ -40,7 +40,7 @@ import { claimsOfProcesses } from '../../webhooks/queue/postgres/claims.ts';
 import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
 import { Follower, pollTask } from './postgres-follower.ts';
 import { Writer, type Writes } from './postgres-writer.ts';
-import type { Retention } from './retention.ts';
+import type { Retention } from './memory-store.ts';
 
 export { readMigrations } from '../../store/postgres/migrations.ts';
 

@@ -354,6 +354,27 @@ export async function query<R extends pg.QueryResultRow>(
   }
 }
 
+/** How many rows `deleteInBatches` deletes in one transaction. */
+const batch = 1_000;
+
+/**
+ * Deletes many rows in small transactions, so that no other write waits for long. The last parameter of the statement is the number of rows to delete at most. It finds them with `=
+ * any(array(select …))`: the planner reads that as few rows and uses the index, whereas a join might read the whole
+ * table for every batch. `stopping` ends it between two batches.
+ */
+export async function deleteInBatches(
+  database: Database,
+  statement: string,
+  values: readonly unknown[],
+  stopping?: AbortSignal,
+): Promise<void> {
+  const counted = `with deleted as (${statement} returning 1) select count(*) from deleted`;
+  while (stopping?.aborted !== true) {
+    const [row] = await database.write<{ count: number }>(counted, [...values, batch]);
+    if ((row?.count ?? 0) < batch) return;
+  }
+}
+
 function nameOf(text: string): string {
   const name = names.get(text) ?? `q${names.size}`;
   names.set(text, name);

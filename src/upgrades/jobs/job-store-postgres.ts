@@ -1,6 +1,5 @@
 // Archived jobs, plans and messages in PostgreSQL.
-import { deleteInBatches } from '../../store/postgres/batches.ts';
-import { type Client, type Database, query } from '../../store/postgres/database.ts';
+import { type Client, type Database, deleteInBatches, query } from '../../store/postgres/database.ts';
 import type { Job, JobStore, JobWrites, StoredPlan } from './job-table.ts';
 import type { Message } from './messages.ts';
 

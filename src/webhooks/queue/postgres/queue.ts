@@ -1,6 +1,5 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
-import { deleteInBatches } from '../../../store/postgres/batches.ts';
-import type { Client } from '../../../store/postgres/database.ts';
+import { type Client, deleteInBatches } from '../../../store/postgres/database.ts';
 import type { Reader } from '../../../store/state.ts';
 import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
 import {

@@ -3,14 +3,13 @@
 import * as z from 'zod';
 import { type Problem, ServiceError } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { type Runtime, dayMs } from '../lib/runtime.ts';
 import { answerObject, time, toJsonSchema } from '../rest/answer.ts';
 import { boolean, moment, refuse, text } from '../rest/field-types.ts';
 import { type Resource, operation, resource, succeeded } from '../rest/resource.ts';
 import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { maxAheadMs } from './jobs/job-schedule.ts';
 import { windowParts, windowsView } from './pages/windows.ts';
 import {
   maintenanceWindows,
@@ -111,13 +110,13 @@ export type StartTime = {
 export function startProblems(startAt: number | undefined, at: number): Problem[] {
   if (startAt === undefined) return [];
   if (startAt <= at) return [{ field: 'startAt', message: 'must be in the future.' }];
-  if (startAt > at + maxAheadMs) return [{ field: 'startAt', message: 'must be at most 90 days ahead.' }];
+  if (startAt > at + 90 * dayMs) return [{ field: 'startAt', message: 'must be at most 90 days ahead.' }];
   return [];
 }
 
 /** Throws if no window is open at that time, or now without one. */
 export function requireWindow(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
-  const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at, 'the job');
+  const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at);
   if (closed !== undefined) throw new ServiceError('conflict', closed);
 }
 

@@ -6,9 +6,6 @@ import { endJob, record } from './job-record.ts';
 import type { Job, ScheduledRequest } from './job-table.ts';
 import { type NewJob, createJob, startLine } from './job.ts';
 import { restartStep } from './progress.ts';
-import { dayMs } from '../../lib/runtime.ts';
-
-export const maxAheadMs = 90 * dayMs;
 
 export function scheduleJob(
   transaction: Transaction,

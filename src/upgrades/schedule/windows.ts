@@ -4,6 +4,7 @@
 // local time of its zone. Without windows, a job may start at any time.
 import * as z from 'zod';
 import { maxProblems } from '../../lib/errors.ts';
+import type { DeepReadonly } from '../../lib/json.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import { isTimeZone, minuteMs, toInstant, toLocal } from './zone-time.ts';
 import { dayMs } from '../../lib/runtime.ts';
@@ -11,15 +12,6 @@ import { dayMs } from '../../lib/runtime.ts';
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
 export type Weekday = (typeof weekdays)[number];
-
-export type MaintenanceWindow = {
-  readonly days: readonly Weekday[];
-  /** Such as 22:00. */
-  readonly from: string;
-  readonly to: string;
-  /** The IANA name, such as Europe/Vienna. */
-  readonly timeZone: string;
-};
 
 const timeRule = 'must be a time such as 22:00.';
 const timeOfDay = z.string(timeRule).regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, timeRule);
@@ -43,6 +35,8 @@ export const windowSchema = z.strictObject(
         : 'must be an object with days, from, to and timeZone.',
   },
 );
+
+export type MaintenanceWindow = DeepReadonly<z.output<typeof windowSchema>>;
 
 export const maxWindows = 20;
 
@@ -152,11 +146,11 @@ function openTimeOn({ from, to, timeZone }: MaintenanceWindow, day: number): Ope
 
 const minutesOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 
-/** Why a job may not start at this time. `what` is what starts, such as "the upgrade". Undefined: a window is open. */
-export function reasonClosed(reader: Reader, at: number, what: string): string | undefined {
+/** Why a job may not start at this time. Undefined: a window is open. */
+export function reasonClosed(reader: Reader, at: number): string | undefined {
   const state = windowsAt(reader.read(maintenanceWindows), at);
   if (state.open) return undefined;
   const formatInstant = (instant: number) => new Date(instant).toISOString();
   const next = state.opensAt === null ? '' : ` The next one opens at ${formatInstant(state.opensAt)}.`;
-  return `No maintenance window is open at ${formatInstant(at)}.${next} ignoreWindows=true starts ${what} anyway.`;
+  return `No maintenance window is open at ${formatInstant(at)}.${next} ignoreWindows=true starts the job anyway.`;
 }

@@ -16,17 +16,11 @@ import type { ReadableStore } from '../../store/store.ts';
 import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import {
-  type Plan,
-  type PlannedHop,
-  digestPlan,
-  planToJson,
-  summarisePlan,
-  updatedWorkloads,
-} from '../planning/plan.ts';
+import { type Plan, type PlannedHop, digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
 import type { PreparedJob } from '../planning/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
+import type { Workload } from '../planning/workloads.ts';
 import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
@@ -236,7 +230,10 @@ function planView(
   { store, settings, page }: PlanOptions,
 ): Html {
   const { plan, from, to } = prepared;
-  const { components, newWorkloads } = summarisePlan(plan);
+  const moved = updatedWorkloads(plan);
+  const components = new Set(moved.map(({ component }) => component));
+  const isNew = ({ parts }: Workload) => parts.every(({ formerImage }) => formerImage === null);
+  const newWorkloads = moved.filter(isNew).length;
   const others = plan.hops
     .flatMap(({ installs }) => installs)
     .slice(0, -1)
@@ -255,7 +252,7 @@ function planView(
         label: 'Deployments',
         value: newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads),
       },
-      { label: 'Components', value: String(components.length) },
+      { label: 'Components', value: String(components.size) },
     ])}
     ${plan.hops.length > 1 && hopsView(plan.hops)}
     ${entered.length > 0 && renderFacts(entered.map((one) => [one.field.label, settingSummary(one)]))}

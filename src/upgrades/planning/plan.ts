@@ -4,16 +4,17 @@ import type { Code } from '../jobs/messages.ts';
 import { type Deployment, installedVersions } from '../versions/deployment.ts';
 import type { Container, Version } from '../versions/manifest.ts';
 import {
-  type Hook,
-  type PerformedBy,
   type Performers,
   type StepId,
+  type TemplateStepId,
   databaseSteps,
   hooks,
   isTemplateStepId,
   workloadSteps,
 } from './step-ids.ts';
 import type { Workload } from './workloads.ts';
+
+type PerformedBy = 'steward' | 'rollout' | 'job' | 'nobody' | 'simulation';
 
 type StepAction = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
 
@@ -69,14 +70,14 @@ function step(id: StepId, name: string, ...codes: Code[]): Draft {
   return { id, name, action, workload: null, codes, subject: '', counts: null };
 }
 
-function hook(id: Hook): Draft {
+function hook(id: TemplateStepId): Draft {
   return { ...step(id, `Run the hook ${id}`, 2906, 2907), subject: id };
 }
 
 const finalCheck: Draft = { ...step('final-check', 'Check all workloads'), action: 'check' };
 
-function componentStep(id: StepId, name: string, component: string, code: Code): Draft {
-  return { ...step(id, `${name} ${component}`, code), subject: component };
+function namedStep(id: StepId, name: string, subject: string, code: Code): Draft {
+  return { ...step(id, `${name} ${subject}`, code), subject };
 }
 
 function workloadStep(
@@ -86,15 +87,7 @@ function workloadStep(
   workload: Workload,
   ...codes: Code[]
 ): Draft {
-  return {
-    id,
-    name: `${name} ${workload.name}`,
-    action,
-    workload,
-    codes,
-    subject: workload.name,
-    counts: null,
-  };
+  return { ...step(id, `${name} ${workload.name}`, ...codes), action, workload, subject: workload.name };
 }
 
 /** A step without a template is skipped; a hook without one is left out. */
@@ -159,8 +152,8 @@ function planDeployments(
     const ends = workloads[index + 1]?.component !== component;
     return {
       begin: [
-        ...(begins ? [componentStep('component-begin', 'Begin component', component, 2134)] : []),
-        { ...workloadStep('begin', 'Begin deployment', 'perform', workload, 2101), workload: null },
+        ...(begins ? [namedStep('component-begin', 'Begin component', component, 2134)] : []),
+        namedStep('begin', 'Begin deployment', workload.name, 2101),
         workloadStep('update', 'Update deployment', 'apply', workload, 2038),
       ],
       verify: [
@@ -168,7 +161,7 @@ function planDeployments(
           ...workloadStep('verify', 'Verify deployment', 'verify', workload, 2103, 2175),
           counts: { done: done + index + 1, total },
         },
-        ...(ends ? [componentStep('component-end', 'End component', component, 2132)] : []),
+        ...(ends ? [namedStep('component-end', 'End component', component, 2132)] : []),
       ],
     };
   });
@@ -181,7 +174,7 @@ function planModules(patches: Workloads, parallelism: number, before: WorkloadCo
   let { done } = before;
   const stagesOf = (workload: Workload) => ({
     begin: [
-      { ...workloadStep('begin', 'Begin module', 'perform', workload, 2291), workload: null },
+      namedStep('begin', 'Begin module', workload.name, 2291),
       workloadStep('update', 'Update module', 'apply', workload, 2038),
     ],
     verify: [
@@ -293,14 +286,6 @@ export function planRollback(workloads: readonly Workload[], performers: Perform
   return createPlan(drafts, workloads.length, performers);
 }
 
-export function summarisePlan(plan: Plan) {
-  const moved = updatedWorkloads(plan);
-  return {
-    components: [...new Set(moved.map(({ component }) => component))],
-    newWorkloads: moved.filter(({ parts }) => parts.every(({ formerImage }) => formerImage === null)).length,
-  };
-}
-
 /**
  * The workloads that the plan updates, in the order of its steps. One that several versions change appears for each
  * of them.
@@ -319,10 +304,6 @@ export function movedWorkloads({ steps }: Plan): Workload[] {
     moved.set(workload.name, { ...workload, parts: [...parts.values()] });
   }
   return [...moved.values()];
-}
-
-export function skippedSteps({ steps }: PlannedSteps): string[] {
-  return [...new Set(steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id))];
 }
 
 export function planToJson({ steps }: Plan) {

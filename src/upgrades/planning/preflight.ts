@@ -17,7 +17,7 @@ import {
 } from '../versions/deployment.ts';
 import { type Hop, maxHops, pathTo, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
-import { type PlannedSteps, planRollback, planSteps, skippedSteps } from './plan.ts';
+import { type PlannedSteps, planRollback, planSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
 
@@ -25,11 +25,9 @@ export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'i
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
   readonly notices: readonly string[];
-  readonly basis: Basis;
+  /** The state from which the job was prepared. The job may start only if it is still the same. */
+  readonly basis: ReturnType<typeof readBasis>;
 };
-
-/** The state from which a job was prepared. The job may start only if it is still the same. */
-type Basis = ReturnType<typeof readBasis>;
 
 function readBasis(reader: Reader) {
   return { present: reader.read(deployment), imported: reader.read(importedManifest) };
@@ -44,6 +42,11 @@ export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
 const noSteps: PlannedSteps = { steps: [], workloads: 0 };
 const noPlan = { plan: { ...noSteps, hops: [] }, notices: [] } as const;
 
+function jobFrom(reader: Reader, targetId: string) {
+  const from = formatVersion(newestInstalled(reader.read(deployment)));
+  return { targetId, from, uploads: [], basis: readBasis(reader) };
+}
+
 export function prepareUpgrade(
   reader: Reader,
   id: string,
@@ -53,15 +56,7 @@ export function prepareUpgrade(
 ): PreparedJob {
   const manifest = requestManifest ?? currentManifest(reader);
   const present = reader.read(deployment);
-  const from = formatVersion(newestInstalled(present));
-  const base = {
-    operation: 'upgrade',
-    kind: 'release',
-    targetId: id,
-    from,
-    uploads: [],
-    basis: readBasis(reader),
-  } as const;
+  const base = { ...jobFrom(reader, id), operation: 'upgrade', kind: 'release' } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
     return {
@@ -127,8 +122,8 @@ function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: I
   return planSteps(moves, inventory.parallelism, inventory.performers);
 }
 
-function listNotices({ notices }: MovePlan, steps: PlannedSteps): string[] {
-  const skipped = skippedSteps(steps);
+function listNotices({ notices }: MovePlan, { steps }: PlannedSteps): string[] {
+  const skipped = [...new Set(steps.flatMap(({ performedBy, id }) => (performedBy === 'nobody' ? id : [])))];
   const notice = `These steps have no step template and are skipped: ${formatList(skipped)}.`;
   return [...notices.slice(0, maxProblems), ...(skipped.length > 0 ? [notice] : [])];
 }
@@ -145,15 +140,7 @@ export function noSuchVersion(id: string): string {
 
 export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
   const present = reader.read(deployment);
-  const from = formatVersion(newestInstalled(present));
-  const base = {
-    operation: 'rollback',
-    kind: 'rollback',
-    targetId: id,
-    from,
-    uploads: [],
-    basis: readBasis(reader),
-  } as const;
+  const base = { ...jobFrom(reader, id), operation: 'rollback', kind: 'rollback' } as const;
   const target = rollbackTargets(present).find((version) => version.id === id);
   if (!target) {
     const targets = rollbackTargets(present).map((version) => version.id);
@@ -169,7 +156,7 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   return {
     ...base,
     to,
-    plan: { ...steps, hops: [{ from, to, installs: [], isRelease: false, after }] },
+    plan: { ...steps, hops: [{ from: base.from, to, installs: [], isRelease: false, after }] },
     problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
     notices: listNotices(movePlan, steps),
   };

@@ -125,13 +125,8 @@ export function findUploadsToRead(
 ): ReadonlySet<string> {
   const read = settingsOf(...path).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
   const readIds = new Set<unknown>(read.map(({ id }) => id));
-  return new Set(textsIn(sent).flatMap(({ id, text }) => (readIds.has(id) ? text : [])));
-}
-
-function textsIn(sent: SentSettings | undefined): { id: unknown; text: string }[] {
-  return entriesIn(sent).flatMap(({ id, value }) =>
-    typeof value === 'string' ? { id, text: value.trim() } : [],
-  );
+  const sentEntries = entriesIn(sent).filter(({ id }) => readIds.has(id));
+  return new Set(sentEntries.flatMap(({ value }) => (typeof value === 'string' ? value.trim() : [])));
 }
 
 export function entriesIn(sent: SentSettings | undefined): SentEntry[] {

@@ -48,8 +48,7 @@ export const templateSteps = [
 /** A plan has these steps only if there is a template for them. */
 export const hooks = ['before', 'before-rollback', 'after'] as const;
 
-export type Hook = (typeof hooks)[number];
-export type TemplateStepId = (typeof templateSteps)[number] | Hook;
+export type TemplateStepId = (typeof templateSteps)[number] | (typeof hooks)[number];
 export type StepId = (typeof stewardSteps)[number] | (typeof workloadSteps)[number] | TemplateStepId;
 
 export const templateStepIds: readonly TemplateStepId[] = [...templateSteps, ...hooks];
@@ -58,8 +57,6 @@ export const stepIds: readonly StepId[] = [...stewardSteps, ...workloadSteps, ..
 export function isTemplateStepId(id: string): id is TemplateStepId {
   return templateStepIds.some((known) => known === id);
 }
-
-export type PerformedBy = 'steward' | 'rollout' | 'job' | 'nobody' | 'simulation';
 
 export type Performers = {
   readonly isSimulated: boolean;

@@ -175,17 +175,9 @@ type VersionLink = {
   readonly previous: string | undefined;
 };
 
-type Entry = {
-  readonly id?: unknown;
-  readonly type?: unknown;
-  readonly build?: unknown;
-  readonly previousReleaseBuild?: unknown;
-  readonly releaseBuild?: unknown;
-  readonly previousBuild?: unknown;
-};
-
 function readLink(entry: unknown): VersionLink[] {
-  const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = (entry ?? {}) as Entry;
+  const fields = (entry ?? {}) as Readonly<Record<string, unknown>>;
+  const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = fields;
   const ownBuild = readBuild(build);
   if (typeof id !== 'string' || id.length > maxLengths.id || ownBuild === undefined) return [];
   if (type === 'release')

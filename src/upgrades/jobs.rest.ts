@@ -11,9 +11,9 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
-import { type JobService, jobStatus, jobToHistoryEntry } from './jobs/job-service.ts';
+import { type JobService, jobStatus } from './jobs/job-service.ts';
 import { moveStart, requireScheduled } from './jobs/job-schedule.ts';
-import { type Job, isOpen, newestJob } from './jobs/job-table.ts';
+import { type Job, isOpen, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobListView, jobTitle } from './pages/job-parts.ts';
 import { jobView } from './pages/jobs.ts';
@@ -125,6 +125,12 @@ function listResource(jobService: JobService, { title, name, answer, entry }: Jo
       }),
     ],
   });
+}
+
+function jobToHistoryEntry(job: Job) {
+  const { id, operation, from, to, state, startAt, startedAt, endedAt, startedBy } = job;
+  const times = { ...(startAt !== null && { startAt }), startedAt, endedAt };
+  return { id, operation, from, to, state, code: stateCodes[state], ...times, startedBy };
 }
 
 function cancelOperation(options: JobsOptions): Operation<Job> {

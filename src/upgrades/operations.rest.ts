@@ -276,7 +276,8 @@ async function start(
     update(
       (transaction) => {
         requireWindow(transaction, startTime, at);
-        if (!hasSameBasis(transaction, prepared)) throw versionsHaveChanged();
+        if (!hasSameBasis(transaction, prepared))
+          throw new ServiceError('conflict', 'The versions have changed meanwhile. Send the request again.');
         requireUploads(transaction, prepared.uploads);
         if (planDigest !== undefined && planDigest !== digest) throw planHasChanged();
         if (manifest) importManifest(transaction, manifest, at);
@@ -310,10 +311,6 @@ function requireUploads(transaction: Transaction, ids: readonly string[]): void 
   const missing = ids.filter((id) => !transaction.get(uploads, id));
   const message = `names the upload ${missing[0]}, which does not exist.`;
   if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
-}
-
-function versionsHaveChanged(): ServiceError {
-  return new ServiceError('conflict', 'The versions have changed meanwhile. Send the request again.');
 }
 
 function planHasChanged(): ServiceError {

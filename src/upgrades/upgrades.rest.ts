@@ -11,8 +11,8 @@ import {
   versionsAnswer,
 } from './answers.rest.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
-import { type JobWatcher, JobService, jobStatus, noUpgradeStatus } from './jobs/job-service.ts';
-import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
+import { type JobWatcher, JobService, jobStatus } from './jobs/job-service.ts';
+import { type Job, isJobRunning, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/overview.ts';
 import { versionTable, versionsView } from './pages/versions.ts';
@@ -82,7 +82,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
 function createStatusReader({ jobService, runtime }: UpgradesOptions) {
   let kept: { readonly job: Job; readonly status: SharedJson } | undefined;
   return async (job: Job | null, after: number): Promise<AnswerOf<typeof statusAnswer> | SharedJson> => {
-    if (!job) return noUpgradeStatus;
+    if (!job) return { status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] } };
     const isLasting = job.state !== 'in_progress' && after === 0;
     if (isLasting && kept?.job === job) return kept.status;
     const status = jobStatus(job, await jobService.messages(job, after), runtime.now());

@@ -26,11 +26,11 @@
 import { retryWhileUnavailable } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
-import { needsBegin } from './job-steps.ts';
+import { beginStep, needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
-import { type RunContext, cancelStep, recordBegin, runStep, updateJob } from './run-step.ts';
+import { type JobRule, type RunContext, cancelStep, runStep, updateJob } from './run-step.ts';
 
 type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
 
@@ -115,33 +115,29 @@ export class JobRunner {
     try {
       if (job.reverting) await revertNext(this.#options, job, plan, signal);
       else if (job.cancelledBy !== null) await cancelStep(this.#options, job, plan, step, signal);
-      else if (step && needsBegin(job, step)) await recordBegin(this.#options, job, step);
+      else if (step && needsBegin(job, step))
+        await this.#update(job, (transaction, current, at) => beginStep(transaction, current, step, at));
       else if (step) await runStep(this.#options, job, plan, step, signal);
-      else await this.#complete(job, plan);
+      else await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
     } catch (error) {
       if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
       throw error;
     }
   }
 
-  async #complete(job: Job, plan: StoredPlan): Promise<void> {
-    await updateJob(this.#options, job, (transaction, current, at) =>
-      completeJob(transaction, current, plan, at),
-    );
-  }
-
   #abort(job: Job, stepName: string): Promise<Job | undefined> {
-    return updateJob(this.#options, job, (transaction, current, at) =>
-      abortJob(transaction, current, stepName, at),
-    );
+    return this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
   }
 
   #takeOver(orphan: Job): Promise<Job | undefined> {
+    const { self } = this.#options.store;
     return this.run(() =>
-      updateJob(this.#options, orphan, (transaction, job, at) =>
-        takeOverJob(transaction, job, this.#options.store.self, at),
-      ),
+      this.#update(orphan, (transaction, job, at) => takeOverJob(transaction, job, self, at)),
     );
+  }
+
+  #update(job: Job, rule: JobRule): Promise<Job | undefined> {
+    return updateJob(this.#options, job, rule);
   }
 
   #findOrphan(): Job | undefined {

@@ -98,7 +98,10 @@ export class JobScheduler {
     const at = this.#options.runtime.now();
     if (!job || signal.aborted || this.#dueAt(job, at) > at) return;
     if (this.#hasMissed(job, at)) {
-      await this.#update(job, missed(job));
+      await this.#update(
+        job,
+        failure(`it missed its start at ${new Date(job.startAt).toISOString()}.`, true),
+      );
       return;
     }
     try {
@@ -156,10 +159,6 @@ export class JobScheduler {
       return changed;
     });
   }
-}
-
-function missed({ startAt }: ScheduledJob): Rule {
-  return failure(`it missed its start at ${new Date(startAt).toISOString()}.`, true);
 }
 
 function failure(cause: string, hasMissedStart = false): Rule {

@@ -100,11 +100,6 @@ export async function hasJobEnded(store: ReadableStore, id: string): Promise<boo
   return job !== undefined && job.state !== 'in_progress';
 }
 
-/** The status of a deployment that was never upgraded. */
-export const noUpgradeStatus = {
-  status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] },
-} as const;
-
 /** Messages of a job, and how many it has in all. */
 export type JobMessages = { readonly messages: readonly Message[]; readonly count: number };
 
@@ -130,12 +125,6 @@ export function jobProgress(job: Job, at: number) {
     elapsedMs,
     remainingMs: state === 'scheduled' ? null : state === 'in_progress' ? (estimate ?? null) : 0,
   };
-}
-
-export function jobToHistoryEntry(job: Job) {
-  const { id, operation, from, to, state, startAt, startedAt, endedAt, startedBy } = job;
-  const times = { ...(startAt !== null && { startAt }), startedAt, endedAt };
-  return { id, operation, from, to, state, code: stateCodes[state], ...times, startedBy };
 }
 
 /** Lets requests wait until a job changes, so that clients need not poll. */

@@ -14,7 +14,7 @@ import { nameOfStepJob } from '../planning/step-ids.ts';
 import { formatImages } from '../planning/workloads.ts';
 import { deployment } from '../versions/deployment.ts';
 import { type Line, record } from './job-record.ts';
-import type { Job, JobHops } from './job-table.ts';
+import type { Job } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
 import { advanceProgress } from './progress.ts';
 import { addStepTime, keepMoves } from './timeline.ts';
@@ -119,7 +119,7 @@ export function timelineAfterStep({ timeline, progress, next }: Job, at: number)
   return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
 }
 
-export function startHops(hops: readonly PlannedHop[], targetId: string): JobHops {
+export function startHops(hops: readonly PlannedHop[], targetId: string): Job['hops'] {
   const all = hops.map(({ isRelease, installs }) => ({
     version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
     isRelease,

@@ -18,11 +18,7 @@ export class PostgresJobs implements JobStore {
     return row?.job;
   }
 
-  async page(
-    below: number,
-    start: number,
-    num: number,
-  ): Promise<{ readonly jobs: readonly Job[]; readonly total: number }> {
+  async page(below: number, start: number, num: number): ReturnType<JobStore['page']> {
     const [rows, [counted]] = await Promise.all([
       this.#database.ask<{ job: Job }>(
         'select job from jobs where number < $1 order by number desc offset $2 limit $3',

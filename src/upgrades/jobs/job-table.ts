@@ -73,7 +73,7 @@ export type Job = {
   readonly messageCount: number;
 };
 
-export type JobHops = {
+type JobHops = {
   readonly all: readonly JobHop[];
   readonly done: number;
   /** When finished hops ended, by the ids of their versions. These stay installed, however the job ends. */
@@ -169,11 +169,6 @@ export function isOpen({ state }: Job): boolean {
 
 export function hasInstalled({ hops }: Job, versionId: string): boolean {
   return hops.installedAt[versionId] !== undefined;
-}
-
-/** Undefined if all hops are finished. */
-export function currentHop({ hops }: Job): JobHop | undefined {
-  return hops.all[hops.done];
 }
 
 /** Jobs that are no longer the newest, and the plans and messages of all jobs. `Transaction.jobs` has the writes. */

@@ -1,6 +1,6 @@
 // Which failed job must be repaired before other jobs may start, and which upgrades repair it.
 import type { Reader } from '../../store/state.ts';
-import { type Job, currentHop, hasInstalled, jobBefore, newestJob } from './job-table.ts';
+import { type Job, hasInstalled, jobBefore, newestJob } from './job-table.ts';
 
 /**
  * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed
@@ -51,6 +51,11 @@ export function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
 
 function hasRepaired(job: Job, failed: Job): boolean {
   return [failed.targetId, failedVersion(failed)].some((id) => hasInstalled(job, id));
+}
+
+/** Undefined if all hops are finished. */
+function currentHop({ hops }: Job) {
+  return hops.all[hops.done];
 }
 
 /** The release of the hop that has failed, or the last of its patches. */

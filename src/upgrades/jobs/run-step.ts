@@ -11,13 +11,9 @@ import type { Executor, RepairedWorkload, StepContext, TemplateRun } from '../ex
 import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
 import { nameOfStepJob } from '../planning/step-ids.ts';
 import { beginCancel } from './job-reverting.ts';
-import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepairs } from './job-steps.ts';
+import { type StepOutcome, advanceJob, attemptOf, recordRepairs } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { type OnJobChange, failJob } from './job.ts';
-
-export async function recordBegin(run: RunContext, job: Job, step: Step): Promise<void> {
-  await updateJob(run, job, (transaction, current, at) => beginStep(transaction, current, step, at));
-}
 
 export async function runStep(
   run: RunContext,
@@ -190,6 +186,8 @@ export function callExecutor<T>(
   );
 }
 
+export type JobRule = (transaction: Transaction, job: Job, at: number) => Job;
+
 /**
  * Does nothing if the job has changed since `seen` was read: another process has taken it over, or an earlier call
  * stored the same update and only the answer of the database was lost.
@@ -197,7 +195,7 @@ export function callExecutor<T>(
 export function updateJob(
   { store, runtime, notify }: RunContext,
   seen: Job,
-  rule: (transaction: Transaction, job: Job, at: number) => Job,
+  rule: JobRule,
 ): Promise<Job | undefined> {
   const at = runtime.now();
   return store.update((transaction) => {

@@ -3,7 +3,7 @@
 import type { Plan, Step } from '../planning/plan.ts';
 import { type StepId, workloadSteps } from '../planning/step-ids.ts';
 
-export type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
+type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
 
 export type Phase = {
   readonly name: PhaseName;
@@ -49,9 +49,9 @@ function phaseOf({ id }: Step): PhaseName {
   return id.startsWith('database-') || id === 'role-change' ? 'database' : 'finish';
 }
 
-export function startTimeline({ steps }: Plan): Timeline {
+export function startTimeline(plan: Plan): Timeline {
   const phases: Phase[] = [];
-  for (const [index, step] of steps.entries()) {
+  for (const [index, step] of plan.steps.entries()) {
     const name = phaseOf(step);
     const last = phases.at(-1);
     // The steps before the first hop belong to it.
@@ -63,19 +63,8 @@ export function startTimeline({ steps }: Plan): Timeline {
       phases.push({ name, ...(step.hop !== undefined && { hop: step.hop }), first: index, steps: 1, ms: 0 });
     }
   }
-  return { phases, components: countComponents(steps).slice(0, maxComponents) };
-}
-
-function countComponents(steps: readonly Step[]): Component[] {
-  const totals = new Map<string, number>();
-  for (const step of steps)
-    if (completesWorkload(step))
-      totals.set(componentOfStep(step), (totals.get(componentOfStep(step)) ?? 0) + 1);
-  return Array.from(totals, ([name, total]) => ({ name, total }));
-}
-
-function completesWorkload({ counts }: Step): boolean {
-  return counts !== null;
+  const components = componentProgress(plan, 0).slice(0, maxComponents);
+  return { phases, components: components.map(({ name, total }) => ({ name, total })) };
 }
 
 /** Empty for a step that concerns no component. */
@@ -93,7 +82,7 @@ export function addStepTime(timeline: Timeline, index: number, tookMs: number): 
 
 /** Records how far each component is at the end of a hop. */
 export function keepMoves(timeline: Timeline, plan: Plan, next: number): Timeline {
-  const done = new Map(countComponents(plan.steps.slice(0, next)).map(({ name, total }) => [name, total]));
+  const done = new Map(componentProgress(plan, next).map((one) => [one.name, one.done]));
   const components = timeline.components.map((one) => ({ ...one, kept: done.get(one.name) ?? 0 }));
   return { ...timeline, components };
 }
@@ -116,7 +105,7 @@ export function componentProgress({ steps }: Plan, next: number): ComponentProgr
     found.set(name, known);
     known.workloads.add(step.workload.name);
     if (step.action === 'apply' && index < next) known.begun += 1;
-    if (!completesWorkload(step)) continue;
+    if (step.counts === null) continue;
     known.total += 1;
     if (index < next) known.done += 1;
   }

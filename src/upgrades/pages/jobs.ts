@@ -65,7 +65,7 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
       <p>${timesView(state)}</p>
       ${phasesView(job, plan, at)}
       <div class="job-parts" id="job-parts" data-in-place>
-        ${tilesView(job, { plan, selected: filter.component?.name })} ${logView(state, messages, filter)}
+        ${tilesView(job, plan, filter.component?.name)} ${logView(state, messages, filter)}
       </div>`,
   );
 }

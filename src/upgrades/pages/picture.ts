@@ -2,10 +2,10 @@
 import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Job } from '../jobs/job-table.ts';
-import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../jobs/timeline.ts';
+import { type ComponentProgress, type Phase, componentProgress } from '../jobs/timeline.ts';
 import type { Plan } from '../planning/plan.ts';
 
-const phaseLabels: Readonly<Record<PhaseName, string>> = {
+const phaseLabels: Readonly<Record<Phase['name'], string>> = {
   prepare: 'Prepare',
   database: 'Database',
   deployments: 'Deployments',
@@ -24,18 +24,11 @@ const stateLabels: Readonly<Record<PartState, string>> = {
   unchanged: 'as before the job',
 };
 
-type PictureOptions = {
-  /** Undefined if the job has succeeded or was cancelled: the plan is deleted then. */
-  readonly plan: Plan | undefined;
-  /** The component whose messages the page shows. A second click shows all messages again. */
-  readonly selected: string | undefined;
-};
-
 /** With several hops, which readers know as steps: one item for each hop, and the phases of the current one. */
 export function phasesView(job: Job, plan: Plan | undefined, now: number): Html {
   const parts = job.timeline.phases.map((phase): Part => {
     const state = stateOfPhase(job, phase);
-    const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
+    const ms = state === 'current' ? phase.ms + Math.max(0, now - job.progress.stepStartedAt) : phase.ms;
     return { label: phaseLabel(phase, job.timeline.phases), state, ms, hop: phase.hop };
   });
   const hops = [...new Set(parts.flatMap(({ hop }) => hop ?? []))];
@@ -88,10 +81,6 @@ function phaseLabel(phase: Phase, all: readonly Phase[]): string {
   return first === phase ? phaseLabels[phase.name] : `${phaseLabels[phase.name]} (patches)`;
 }
 
-function sinceStep({ progress }: Job, now: number): number {
-  return Math.max(0, now - progress.stepStartedAt);
-}
-
 function stateOfPhase({ state, next }: Job, { first, steps, ms }: Phase): PartState {
   if (state === 'cancelled' && next < first + steps) return ms > 0 ? 'unchanged' : 'waiting';
   if (state === 'success' || next >= first + steps) return 'done';
@@ -117,7 +106,8 @@ function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
   return step?.workload?.component ?? tilesOf(job, plan).find(({ isCurrent }) => isCurrent)?.name;
 }
 
-export function tilesView(job: Job, { plan, selected }: PictureOptions): Html | false {
+/** `selected` is the component whose messages the page shows. A second click shows all messages again. */
+export function tilesView(job: Job, plan: Plan | undefined, selected: string | undefined): Html | false {
   const tiles = tilesOf(job, plan);
   const isCancelled = job.state === 'cancelled';
   if (tiles.length === 0) return false;
@@ -125,17 +115,11 @@ export function tilesView(job: Job, { plan, selected }: PictureOptions): Html | 
   // The failed one needs attention, so it comes first.
   const inOrder = tiles.toSorted((a, b) => Number(b.name === failed) - Number(a.name === failed));
   return html`<ul class="tiles" aria-label="Components">
-    ${inOrder.map(({ name, total, done, isCurrent }) => {
+    ${inOrder.map((tile) => {
+      const { name, total, done } = tile;
       // What finished hops have changed stays.
       const isUnchanged = isCancelled && done === 0;
-      const state = isUnchanged
-        ? 'unchanged'
-        : stateOfTile({
-            isFailed: name === failed,
-            isCurrent: isCurrent && job.state === 'in_progress',
-            done,
-            total,
-          });
+      const state = isUnchanged ? 'unchanged' : name === failed ? 'failed' : stateOfTile(tile, job);
       const percent = total === 0 ? 0 : Math.round((100 * done) / total);
       return html`<li class="${state}">
         <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
@@ -150,14 +134,8 @@ export function tilesView(job: Job, { plan, selected }: PictureOptions): Html | 
   </ul>`;
 }
 
-function stateOfTile(tile: {
-  isFailed: boolean;
-  isCurrent: boolean;
-  done: number;
-  total: number;
-}): PartState {
-  if (tile.isFailed) return 'failed';
-  if (tile.done >= tile.total) return 'done';
-  if (tile.isCurrent) return 'current';
-  return tile.done > 0 ? 'partial' : 'waiting';
+function stateOfTile({ done, total, isCurrent }: ComponentProgress, { state }: Job): PartState {
+  if (done >= total) return 'done';
+  if (isCurrent && state === 'in_progress') return 'current';
+  return done > 0 ? 'partial' : 'waiting';
 }

@@ -4,17 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import type { Caller } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import {
-  type SoapVersion,
-  invalidElement,
-  notUnderstood,
-  readEnvelope,
-  readPayload,
-  refuseText,
-  responseFrame,
-  shortName,
-  versionOf,
-} from './envelope.ts';
+import { type SoapVersion, envelopeNamespaces, responseFrame } from './envelope.ts';
 import { type Fault, toFault } from './faults.ts';
 import { decodeXml } from './xml/decode.ts';
 import { type XmlElement, readXml } from './xml/reader.ts';
@@ -219,4 +209,77 @@ function isNil({ attributes }: XmlElement): boolean {
       ['nil', 'null'].includes(name) &&
       ['true', '1'].includes(value.trim()),
   );
+}
+
+const roles: Record<SoapVersion, { attribute: string; own: readonly string[] }> = {
+  '1.1': { attribute: 'actor', own: ['', 'http://schemas.xmlsoap.org/soap/actor/next'] },
+  '1.2': {
+    attribute: 'role',
+    own: [
+      '',
+      'http://www.w3.org/2003/05/soap-envelope/role/next',
+      'http://www.w3.org/2003/05/soap-envelope/role/ultimateReceiver',
+    ],
+  },
+};
+
+function versionOf(root: XmlElement): SoapVersion | undefined {
+  if (root.name !== 'Envelope') return undefined;
+  if (root.namespace === envelopeNamespaces['1.1']) return '1.1';
+  if (root.namespace === envelopeNamespaces['1.2']) return '1.2';
+  return undefined;
+}
+
+function readEnvelope(
+  root: XmlElement,
+  version: SoapVersion,
+): { headers: readonly XmlElement[]; body: XmlElement } {
+  const { namespace } = root;
+  refuseText(root);
+  const isSoap = (element: XmlElement | undefined, name: string) =>
+    element?.namespace === namespace && element.name === name;
+  const [first, ...others] = root.children;
+  const header = isSoap(first, 'Header') ? first : undefined;
+  const [body, ...trailing] = header ? others : root.children;
+  if (body === undefined || !isSoap(body, 'Body'))
+    throw invalidElement(root, 'The Envelope must hold an optional Header and then a Body.');
+  // SOAP 1.1 allows elements of other namespaces after the Body.
+  const stray = trailing.find((element) => version === '1.2' || ['', namespace].includes(element.namespace));
+  if (stray) throw invalidElement(stray, `The Envelope must not hold a ${shortName(stray)} after its Body.`);
+  if (header) refuseText(header);
+  return { headers: header?.children ?? [], body };
+}
+
+function readPayload(body: XmlElement): XmlElement {
+  refuseText(body);
+  const [payload, second] = body.children;
+  if (!payload) throw invalidElement(body, 'The Body is empty: it must hold the element of one operation.');
+  if (second)
+    throw invalidElement(second, `The Body must hold one element; it also has a ${shortName(second)}.`);
+  return payload;
+}
+
+/** The server understands no header block. */
+function notUnderstood(headers: readonly XmlElement[], version: SoapVersion): XmlElement[] {
+  const namespace = envelopeNamespaces[version];
+  const { attribute: roleAttribute, own } = roles[version];
+  return headers.filter((header) => {
+    const attribute = (name: string) =>
+      header.attributes.find((given) => given.namespace === namespace && given.name === name)?.value.trim();
+    const must = attribute('mustUnderstand') ?? '0';
+    return must !== '0' && must !== 'false' && own.includes(attribute(roleAttribute) ?? '');
+  });
+}
+
+function refuseText(element: XmlElement): void {
+  if (/[^ \t\r\n]/.test(element.text))
+    throw invalidElement(element, `The element ${shortName(element)} must not contain text.`);
+}
+
+function invalidElement(element: XmlElement, message: string): ServiceError {
+  return new ServiceError('invalid', message, { element: shortName(element) });
+}
+
+function shortName({ name }: XmlElement): string {
+  return truncate(name);
 }

@@ -47,7 +47,6 @@ export class ControlledServer {
   readonly rules = new FailureRules();
   readonly journal = new Journal();
   readonly options: AppOptions;
-  readonly #real: Runtime;
   readonly #startedAt: number;
   readonly #exclusive = createMutex();
   #adminToken: string | undefined;
@@ -70,7 +69,6 @@ export class ControlledServer {
 
   private constructor(options: AppOptions) {
     this.options = options;
-    this.#real = options.runtime;
     this.#startedAt = options.runtime.now();
   }
 
@@ -179,10 +177,10 @@ export class ControlledServer {
     // The clock stands until the app is complete, so that regular tasks sleep until the same moments, and the times in
     // the state after a reset are those of the start.
     const { advancedMs, frozenAt } = from?.clock ?? { advancedMs: 0, frozenAt: null };
-    const createdAt = from ? this.#real.now() + advancedMs : this.#startedAt;
-    const clock = new ControlClock(this.#real, { advancedMs, frozenAt: frozenAt ?? createdAt });
+    const createdAt = from ? this.options.runtime.now() + advancedMs : this.#startedAt;
+    const clock = new ControlClock(this.options.runtime, { advancedMs, frozenAt: frozenAt ?? createdAt });
     const draws: Draws = { ids: 0, secrets: 0 };
-    const random = config.SEED === undefined ? this.#real : seededRandom(config.SEED, draws);
+    const random = config.SEED === undefined ? this.options.runtime : seededRandom(config.SEED, draws);
     const runtime: Runtime = {
       now: clock.now,
       sleep: clock.sleep,
@@ -200,7 +198,12 @@ export class ControlledServer {
     });
     if (from) store.load(from.store, tables);
     const simulatedFailures = from ? failuresOf(from) : new Map(config.SIMULATED_FAILURES);
-    const client = new FailingClient({ client: httpClient, clock, rules: this.rules, real: this.#real });
+    const client = new FailingClient({
+      client: httpClient,
+      clock,
+      rules: this.rules,
+      real: this.options.runtime,
+    });
     const executor = createSimulatedExecutor({
       runtime,
       stepMs: config.UPGRADE_STEP_MS,
@@ -228,7 +231,7 @@ export class ControlledServer {
           journal: this.journal,
           catalogPath: config.CATALOG_PATH,
           catalogNamespace: config.CATALOG_NAMESPACE,
-          real: this.#real,
+          real: this.options.runtime,
           ended: ended.signal,
           onRoute: (route) => routes.push(route),
         }),

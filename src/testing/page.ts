@@ -1,22 +1,26 @@
 // The page at /control: reset, clock, failure rules and the journal. Its forms are sent to the page itself, so that it
 // works without a script; the script of the pages updates the rest.
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
 import { actionButton } from '../console/action.ts';
 import { Assets } from '../console/assets.ts';
 import { operationForm, renderProblems } from '../console/form.ts';
 import { sentenceOf } from '../console/labels.ts';
-import { type Layout, type Page, renderPage } from '../console/layout.ts';
+import { type Layout, type Page, renderPage, sendHtml } from '../console/layout.ts';
 import { pageRange, renderEmpty, renderEntries, renderListPage, selectEntries } from '../console/list.ts';
+import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { renderFacts } from '../console/table.ts';
 import { renderAgo, renderTime } from '../console/time.ts';
-import { notFound } from '../http/errors.ts';
+import { cookieOf } from '../http/credentials.ts';
+import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { type ServiceError, invalidField } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { type Html, html } from '../lib/html.ts';
 import { truncate } from '../lib/text.ts';
 import { currentMode } from '../mode/mode.ts';
 import { describeField } from '../rest/fields.ts';
+import { noticeCookie } from '../rest/request.ts';
 import type { FormError } from '../rest/resource.ts';
 import type { Store } from '../store/store.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
@@ -33,6 +37,36 @@ const shownRules = 10;
 const shownRequests = 25;
 const maxCellLength = 120;
 const maxMessageLength = 6000;
+const maxFormBytes = 64 * 1024;
+
+/** Without this policy, browsers would not name the origin of the page in its forms. */
+const pageHeaders = { 'referrer-policy': 'same-origin' };
+
+export function addPage(control: FastifyInstance, server: ControlledServer): void {
+  const { urls } = server.app;
+  const queryOf = ({ url }: FastifyRequest) => new URL(url, 'http://control').searchParams;
+
+  control.get('/control', (request, reply) => {
+    const notice = readNotice(cookieOf(request, noticeCookie));
+    if (notice) void reply.header('set-cookie', clearNotice(urls.isHttps));
+    return sendHtml(reply, 200, controlPage(server, { query: queryOf(request), notice }), pageHeaders);
+  });
+  control.post<{ Body: unknown }>('/control', { bodyLimit: maxFormBytes }, async (request, reply) => {
+    const form = pageForm(queryOf(request).get('do'));
+    const entered = new URLSearchParams(Buffer.isBuffer(request.body) ? request.body.toString() : '');
+    try {
+      const text = await runForm(server, form, entered);
+      void reply.header('set-cookie', writeNotice({ text }, urls.isHttps));
+      return await reply.redirect(`${urls.linkBase}/control`, 303);
+    } catch (thrown) {
+      const error = asServiceError(thrown);
+      if (!error) throw thrown;
+      const refused = { form, entered, error: formErrorOf(error) };
+      const page = controlPage(server, { query: new URLSearchParams(), refused });
+      return sendHtml(reply, toErrorResponse(error).status, page, pageHeaders);
+    }
+  });
+}
 
 type PageRequest = {
   readonly query: URLSearchParams;
@@ -45,7 +79,7 @@ type PageRequest = {
   };
 };
 
-export function controlPage(server: ControlledServer, request: PageRequest): Page {
+function controlPage(server: ControlledServer, request: PageRequest): Page {
   const { clock } = server;
   const id = request.query.get('request');
   const entry = id === null ? undefined : server.journal.find(id);
@@ -274,18 +308,14 @@ const addRule = {
   fields: { ...ruleFields.match, ...ruleFields.respond, times: ruleFields.times },
 } as const;
 
-export function pageForm(name: string | null): PageForm {
+function pageForm(name: string | null): PageForm {
   const form = forms.find((one) => one === name);
   if (!form) throw invalidField('do', `must be one of ${forms.join(', ')}.`);
   return form;
 }
 
 /** Returns what the page then says. */
-export async function runForm(
-  server: ControlledServer,
-  form: PageForm,
-  given: URLSearchParams,
-): Promise<string> {
+async function runForm(server: ControlledServer, form: PageForm, given: URLSearchParams): Promise<string> {
   const { clock, rules, journal } = server;
   switch (form) {
     case 'reset':
@@ -346,7 +376,7 @@ function valueOf(type: string | undefined, text: string): unknown {
 }
 
 /** What the page shows of a refusal. A problem with `match.route` is one with the field `route`. */
-export function formErrorOf({ message, problems }: ServiceError): FormError {
+function formErrorOf({ message, problems }: ServiceError): FormError {
   const own = problems.map(({ field = '', message: text }) => ({
     field: field.replace(/^.*\./, ''),
     message: text,

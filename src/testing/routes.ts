@@ -5,21 +5,17 @@ import * as z from 'zod';
 import type { App } from '../app/app.ts';
 import type { AppOptions } from '../app/start.ts';
 import { integerText } from '../config/value-schemas.ts';
-import { sendHtml } from '../console/layout.ts';
-import { clearNotice, readNotice, writeNotice } from '../console/notice.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { sendJson } from '../http/answers.ts';
-import { cookieOf } from '../http/credentials.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { checkHeaders, withoutSchemas } from '../http/server.ts';
 import { isLoopbackHost } from '../lib/address.ts';
 import { bearerToken } from '../lib/caller.ts';
 import { invalidField, methodNotAllowed, ServiceError } from '../lib/errors.ts';
 import { isSameSecret } from '../lib/secret.ts';
-import { noticeCookie } from '../rest/request.ts';
 import { ControlledServer } from './controlled-server.ts';
 import { integer, maxAdvanceMs, maxDate, parseInput } from './input.ts';
-import { controlPage, formErrorOf, pageForm, runForm } from './page.ts';
+import { addPage } from './page.ts';
 import { isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
 
@@ -33,7 +29,6 @@ export async function startControlled(options: AppOptions): Promise<App> {
 }
 
 const success = { status: 'success' };
-const maxFormBytes = 64 * 1024;
 
 async function createControl(server: ControlledServer): Promise<FastifyInstance> {
   const { config, logger } = server.options;
@@ -146,35 +141,6 @@ function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   control.delete('/control/requests', (_request, reply) => {
     journal.clear();
     return sendJson(reply, 200, success);
-  });
-}
-
-/** Without this policy, browsers would not name the origin of the page in its forms. */
-const pageHeaders = { 'referrer-policy': 'same-origin' };
-
-function addPage(control: FastifyInstance, server: ControlledServer): void {
-  const { urls } = server.app;
-  const queryOf = ({ url }: FastifyRequest) => new URL(url, 'http://control').searchParams;
-
-  control.get('/control', (request, reply) => {
-    const notice = readNotice(cookieOf(request, noticeCookie));
-    if (notice) void reply.header('set-cookie', clearNotice(urls.isHttps));
-    return sendHtml(reply, 200, controlPage(server, { query: queryOf(request), notice }), pageHeaders);
-  });
-  control.post<{ Body: unknown }>('/control', { bodyLimit: maxFormBytes }, async (request, reply) => {
-    const form = pageForm(queryOf(request).get('do'));
-    const entered = new URLSearchParams(Buffer.isBuffer(request.body) ? request.body.toString() : '');
-    try {
-      const text = await runForm(server, form, entered);
-      void reply.header('set-cookie', writeNotice({ text }, urls.isHttps));
-      return await reply.redirect(`${urls.linkBase}/control`, 303);
-    } catch (thrown) {
-      const error = asServiceError(thrown);
-      if (!error) throw thrown;
-      const refused = { form, entered, error: formErrorOf(error) };
-      const page = controlPage(server, { query: new URLSearchParams(), refused });
-      return sendHtml(reply, toErrorResponse(error).status, page, pageHeaders);
-    }
   });
 }
 

@@ -7,14 +7,6 @@ import type { Transaction } from '../store/transaction.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
 
-/** Runs in the update that makes the change. */
-export type OnServiceChange = (
-  transaction: Transaction,
-  change: ServiceChange,
-  id: ServiceId,
-  at: number,
-) => void;
-
 export const accesses = ['public', 'organization', 'administrators'] as const;
 
 export type ServiceAccess = (typeof accesses)[number];
@@ -258,14 +250,6 @@ export function deleteService(transaction: Transaction, id: ServiceId): void {
   const service = findService(transaction, id);
   if (!service) throw folderOrServiceNotFound();
   transaction.remove(services, services.keyOf(service));
-}
-
-export function requireMaySetAccess(caller: Caller, access: ServiceAccess | undefined): void {
-  if (access === 'administrators' && caller?.role !== 'administrator') {
-    throw new ServiceError('forbidden', 'This needs the role administrator.', {
-      problems: [{ field: 'access', message: 'only an administrator may set administrators.' }],
-    });
-  }
 }
 
 export function unknownFolder(folderName: string): Problem {

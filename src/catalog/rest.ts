@@ -1,6 +1,7 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
@@ -14,12 +15,15 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
   type CatalogLimits,
   type Folder,
-  type OnServiceChange,
   type Service,
+  type ServiceAccess,
+  type ServiceChange,
+  type ServiceId,
   accesses,
   createFolder,
   createService,
@@ -31,7 +35,6 @@ import {
   folderOrServiceNotFound,
   mayList,
   pathOfService,
-  requireMaySetAccess,
   rootFolder,
   serviceInFolder,
   unknownFolder,
@@ -78,7 +81,8 @@ type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;
   readonly catalogCache: CatalogCache;
   readonly limits: CatalogLimits;
-  readonly notify: OnServiceChange;
+  /** Runs in the update that makes the change. */
+  readonly notify: (transaction: Transaction, change: ServiceChange, id: ServiceId, at: number) => void;
   readonly resources: Record<string, Resource>;
   readonly serviceResources: Record<string, Resource<Service>>;
 };
@@ -281,6 +285,14 @@ function visibleFolder(
 ): Folder | undefined {
   const isVisible = catalogCache.listing(audienceOf(caller)).byFolder.has(name);
   return isVisible ? findFolder(store, name) : undefined;
+}
+
+function requireMaySetAccess(caller: Caller, access: ServiceAccess | undefined): void {
+  if (access === 'administrators' && caller?.role !== 'administrator') {
+    throw new ServiceError('forbidden', 'This needs the role administrator.', {
+      problems: [{ field: 'access', message: 'only an administrator may set administrators.' }],
+    });
+  }
 }
 
 /** The services of a folder. A large catalog is serialized once for all callers of an audience. */

@@ -71,7 +71,7 @@ export const kubernetes = {
     ),
   OPTIONAL_CONTAINERS: z
     .string()
-    .transform(readNames)
+    .transform((text) => splitList(text).filter((name) => name !== ''))
     .default([])
     .describe(
       'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
@@ -106,10 +106,6 @@ export const kubernetes = {
         'needs permissions for Jobs (see docs/operate/step-templates.md). off: such steps are skipped.',
     ),
 };
-
-function readNames(text: string): readonly string[] {
-  return splitList(text).filter((name) => name !== '');
-}
 
 /** An address has no port if it is the default port, so the hosts are normalized in the same way. */
 function readRegistryHosts(text: string, context: z.RefinementCtx): ReadonlySet<string> {

@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import { networkOf } from '../lib/address.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
-import { largeAnswers, maxUnanswered } from './limits.ts';
+import { connectionLimits, largeAnswers } from './limits.ts';
 
 declare module 'fastify' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
@@ -73,6 +73,8 @@ export function limitAnswersInMemory(app: FastifyInstance): void {
     }
   });
 }
+
+const { maxUnanswered } = connectionLimits;
 
 /** `burst`: the requests since other connections had a turn. */
 type Pipeline = { unanswered: number; burst: number };

@@ -1,23 +1,41 @@
 // The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other
 // body counts in bytes until its request is answered. Bodies of signed-in callers have a budget of their own, so that
-// others cannot use it up. Bodies of others share theirs fairly between networks (`network-limits.ts`).
+// others cannot use it up. Bodies of others share theirs fairly between networks, and few of a network may arrive
+// slowly.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Readable, Transform } from 'node:stream';
 import { networkOf } from '../lib/address.ts';
+import { EarliestTimer } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { onAnswered } from './answer-limits.ts';
 import { clientAddress } from './client-address.ts';
-import {
-  anonymousBodies,
-  maxBodyBytes,
-  maxMergedBytes,
-  maxUncountedBytes,
-  minAverageChunkBytes,
-  refusedAverageChunkBytes,
-  signedInBodies,
-} from './limits.ts';
-import { AnonymousArrivals, ByteBudget, tooManyBodies } from './network-limits.ts';
+import { maxBodyBytes } from './limits.ts';
+
+/** A body of at most this size that arrives together with the headers counts against no limit. */
+const maxUncountedBytes = 16 * 1024;
+
+/** Smaller chunks of a body are merged into buffers of this size. */
+const maxMergedBytes = 64 * 1024;
+
+/** Holds for bodies over `maxMergedBytes`. Every chunk costs processor time, whatever its size. */
+const minAverageChunkBytes = 64;
+
+/** Slightly less than promised, because Node reports a chunk that arrives in two segments as two. */
+const refusedAverageChunkBytes = 60;
+
+/**
+ * Bodies of callers without a valid bearer token or session cookie. Most arrive at once. A body that has not
+ * arrived after `slotAfterMs` takes a slot of its network.
+ */
+const anonymousBodies = {
+  maxBytes: 64 * 1024 ** 2,
+  slotsPerNetwork: 4,
+  slotAfterMs: 1000,
+  timeoutMs: 60_000,
+} as const;
+
+const maxSignedInBytes = 128 * 1024 ** 2;
 
 type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
@@ -37,11 +55,9 @@ export class BodyLimits {
     // A form with the largest file and its texts must fit into the share of one network.
     const leastShare = maxFileBytes + maxBodyBytes;
     const budgetOf = (maxBytes: number) => Math.max(maxBytes, 2 * leastShare);
-    this.#signedIn = new ByteBudget(budgetOf(signedInBodies.maxBytes), budgetOf(signedInBodies.maxBytes));
-    this.#anonymous = new ByteBudget(
-      budgetOf(anonymousBodies.maxBytes),
-      budgetOf(anonymousBodies.maxBytes) / 2,
-    );
+    const [signedIn, anonymous] = [budgetOf(maxSignedInBytes), budgetOf(anonymousBodies.maxBytes)];
+    this.#signedIn = new ByteBudget(signedIn, signedIn);
+    this.#anonymous = new ByteBudget(anonymous, anonymous / 2);
     this.#arrivals = new AnonymousArrivals(runtime);
   }
 
@@ -128,12 +144,15 @@ type CountedBodyOptions = {
  * object of some hundred bytes for every chunk, even for one of a single byte.
  */
 export function countBody(source: Readable, { isChunked, onBytes }: CountedBodyOptions): Transform {
-  const chunks = new ChunkCounter(isChunked);
+  let [chunks, bytes] = [0, 0];
   const merger = new Merger();
   const body = new Transform({
     highWaterMark: maxMergedBytes,
     transform(chunk: Buffer, _encoding, done) {
-      const problem = chunks.add(chunk.length) ?? onBytes(chunk.length);
+      chunks += 1;
+      bytes += chunk.length;
+      const areTooSmall = bytes > maxMergedBytes && bytes < chunks * refusedAverageChunkBytes;
+      const problem = isChunked && areTooSmall ? chunksTooSmall() : onBytes(chunk.length);
       if (problem) return done(problem);
       for (const buffer of merger.add(chunk)) this.push(buffer);
       done();
@@ -185,25 +204,6 @@ class Merger {
   }
 }
 
-/** Every chunk costs processor time, whatever its size. */
-class ChunkCounter {
-  readonly #isChunked: boolean;
-  #chunks = 0;
-  #bytes = 0;
-
-  constructor(isChunked: boolean) {
-    this.#isChunked = isChunked;
-  }
-
-  /** Returns why the body is refused, if its chunks are too small. */
-  add(bytes: number): ServiceError | undefined {
-    this.#chunks += 1;
-    this.#bytes += bytes;
-    const areTooSmall = this.#bytes < this.#chunks * refusedAverageChunkBytes;
-    return this.#isChunked && areTooSmall && this.#bytes > maxMergedBytes ? chunksTooSmall() : undefined;
-  }
-}
-
 function chunksTooSmall(): ServiceError {
   return new ServiceError('invalid', 'The request body cannot be read.', {
     problems: [
@@ -212,4 +212,109 @@ function chunksTooSmall(): ServiceError {
       },
     ],
   });
+}
+
+/** Counts bytes in all and by network. Signed-in callers count as one network. */
+class ByteBudget {
+  readonly #maxBytes: number;
+  readonly #maxBytesPerNetwork: number;
+  readonly #byNetwork = new Map<string, number>();
+  #total = 0;
+
+  constructor(maxBytes: number, maxBytesPerNetwork: number) {
+    this.#maxBytes = maxBytes;
+    this.#maxBytesPerNetwork = maxBytesPerNetwork;
+  }
+
+  /** Counts the bytes in any case, because they have arrived. Returns false if they are too many. */
+  take(network: string, bytes: number): boolean {
+    const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
+    this.#byNetwork.set(network, ofNetwork);
+    this.#total += bytes;
+    return this.#total <= this.#maxBytes && ofNetwork <= this.#maxBytesPerNetwork;
+  }
+
+  give(network: string, bytes: number): void {
+    if (bytes === 0) return;
+    this.#total -= bytes;
+    const ofNetwork = (this.#byNetwork.get(network) ?? 0) - bytes;
+    if (ofNetwork > 0) this.#byNetwork.set(network, ofNetwork);
+    else this.#byNetwork.delete(network);
+  }
+}
+
+type Arrival = {
+  readonly body: Readable;
+  readonly network: string;
+  readonly startedAt: number;
+  hasSlot: boolean;
+};
+
+/**
+ * The bodies of anonymous clients that are arriving. After a second a body takes one of the few slots of its network.
+ * After a minute it is refused.
+ */
+class AnonymousArrivals {
+  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
+  /** In the order of their start. */
+  readonly #arrivals = new Set<Arrival>();
+  readonly #slotsTaken = new Map<string, number>();
+  readonly #timer: EarliestTimer;
+
+  constructor(runtime: Pick<Runtime, 'now' | 'sleep'>) {
+    this.#runtime = runtime;
+    this.#timer = new EarliestTimer(runtime, () => this.#check());
+  }
+
+  add(body: Readable, network: string): void {
+    const arrival = { body, network, startedAt: this.#runtime.now(), hasSlot: false };
+    this.#arrivals.add(arrival);
+    this.#timer.fireAt(arrival.startedAt + anonymousBodies.slotAfterMs);
+    body.once('close', () => this.#remove(arrival));
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #remove(arrival: Arrival): void {
+    if (!this.#arrivals.delete(arrival) || !arrival.hasSlot) return;
+    const taken = (this.#slotsTaken.get(arrival.network) ?? 0) - 1;
+    if (taken > 0) this.#slotsTaken.set(arrival.network, taken);
+    else this.#slotsTaken.delete(arrival.network);
+  }
+
+  #check(): void {
+    const now = this.#runtime.now();
+    for (const arrival of this.#arrivals) {
+      const age = now - arrival.startedAt;
+      if (age < anonymousBodies.slotAfterMs) break;
+      if (age >= anonymousBodies.timeoutMs) this.#refuse(arrival, late());
+      else if (!arrival.hasSlot && !this.#takeSlot(arrival)) this.#refuse(arrival, tooManyBodies());
+    }
+    for (const { startedAt, hasSlot } of this.#arrivals) {
+      this.#timer.fireAt(startedAt + (hasSlot ? anonymousBodies.timeoutMs : anonymousBodies.slotAfterMs));
+      if (!hasSlot) break;
+    }
+  }
+
+  #takeSlot(arrival: Arrival): boolean {
+    const taken = this.#slotsTaken.get(arrival.network) ?? 0;
+    arrival.hasSlot = taken < anonymousBodies.slotsPerNetwork;
+    if (arrival.hasSlot) this.#slotsTaken.set(arrival.network, taken + 1);
+    return arrival.hasSlot;
+  }
+
+  #refuse(arrival: Arrival, error: ServiceError): void {
+    this.#remove(arrival);
+    arrival.body.destroy(error);
+  }
+}
+
+function tooManyBodies(): ServiceError {
+  return new ServiceError('unavailable', 'Too many request bodies are being read.', { retryAfterSeconds: 5 });
+}
+
+function late(): ServiceError {
+  return new ServiceError('invalid', 'The request body did not arrive in time.');
 }

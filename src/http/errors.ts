@@ -3,7 +3,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../lib/errors.ts';
-import { lingerMs, maxBodyBytes } from './limits.ts';
+import { connectionLimits, maxBodyBytes } from './limits.ts';
 
 /** `code` differs from the status only where clients of this family of APIs expect it. */
 const table: Record<ErrorKind, { status: number; code: number }> = {
@@ -90,5 +90,5 @@ export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): voi
       'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  socket.setTimeout(lingerMs);
+  socket.setTimeout(connectionLimits.lingerMs);
 }

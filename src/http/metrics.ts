@@ -2,12 +2,7 @@
 // receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-type ObservedRequest = {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly seconds: number;
-};
+type RequestLabels = { readonly method: string; readonly route: string; readonly status: number };
 
 /** The help of each gauge, by its name after `steward_`. */
 const gauges = {
@@ -88,8 +83,8 @@ export class Metrics {
     this.#maxAgeMs = maxAgeMs;
   }
 
-  observeRequest({ method, route, status, seconds }: ObservedRequest): void {
-    this.#requestDuration.observe({ method, route, status }, seconds);
+  observeRequest(labels: RequestLabels, seconds: number): void {
+    this.#requestDuration.observe(labels, seconds);
   }
 
   observeAttempt({ succeeded, seconds }: { succeeded: boolean; seconds: number }): void {

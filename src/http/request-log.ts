@@ -47,7 +47,7 @@ export function logRequests(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { method, warning } = request;
     const { statusCode: status, elapsedTime: ms } = reply;
-    metrics.observeRequest({ method, route: routeLabel(request), status, seconds: ms / 1000 });
+    metrics.observeRequest({ method, route: routeLabel(request), status }, ms / 1000);
     if (warning || isLoggingAll) {
       const known = warning ?? (refusals.includes(status) ? { address: clientAddress(request) } : {});
       const facts = { method, path: pathOf(request), status, ...known, ms: Math.round(ms * 10) / 10 };

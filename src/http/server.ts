@@ -21,16 +21,7 @@ import { AllowedMethods } from './allowed-methods.ts';
 import { limitAnswersInMemory, limitPipelines } from './answer-limits.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
-import {
-  connectionTimeoutMs,
-  headersTimeoutMs,
-  keepAliveTimeoutMs,
-  maxBodyBytes,
-  maxHeaderBytes,
-  maxHeaders,
-  maxParamLength,
-  requestTimeoutMs,
-} from './limits.ts';
+import { connectionLimits, maxBodyBytes, maxHeaders, maxParamLength, serverLimits } from './limits.ts';
 import type { Metrics } from './metrics.ts';
 import { logRequests, noteError, unroutableEnd } from './request-log.ts';
 
@@ -133,19 +124,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
 }
 
 function createHttpServer(handle: RequestListener): Server {
-  const timeouts = {
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    // Without this, Node checks the first two only every 30 seconds.
-    connectionsCheckingInterval: 1000,
-  };
   // A hook refuses a missing Host, with the usual error body.
-  const server = createNodeServer(
-    { ...timeouts, maxHeaderSize: maxHeaderBytes, requireHostHeader: false },
-    handle,
-  );
-  server.timeout = connectionTimeoutMs;
+  const server = createNodeServer({ ...serverLimits, requireHostHeader: false }, handle);
+  server.timeout = connectionLimits.timeoutMs;
   return server;
 }
 

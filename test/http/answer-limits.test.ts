@@ -6,11 +6,12 @@ import { type AddressInfo, type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limitAnswersInMemory, limitPipelines } from '../../src/http/answer-limits.ts';
 import { SharedAnswers } from '../../src/http/answers.ts';
-import { maxUnanswered } from '../../src/http/limits.ts';
+import { connectionLimits } from '../../src/http/limits.ts';
 import { SharedJson, toText, toTexts } from '../../src/lib/json.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 
 const mebibyte = 1024 ** 2;
+const { maxUnanswered } = connectionLimits;
 
 let app: FastifyInstance;
 let sockets: Socket[] = [];

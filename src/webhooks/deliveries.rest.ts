@@ -1,9 +1,10 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery; and the operations that repeat
 // one delivery, or all that match a filter.
+import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
-import { formatCount } from '../lib/format.ts';
+import { formatCount, formatNumber } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import type { AnswerOf } from '../rest/answer.ts';
+import { type AnswerOf, answerObject, successAnswer, time } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
 import { type Fields, type Values, definedOnly } from '../rest/fields.ts';
 import {
@@ -17,7 +18,6 @@ import {
 } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
 import {
   type FilterValues,
   filterFields,
@@ -30,10 +30,11 @@ import {
 import { knownTypes, showDeliveries } from './pages/deliveries.ts';
 import { showDelivery } from './pages/delivery.ts';
 import { deliveriesLink, deliveryLink, wasOrWere } from './pages/sentences.ts';
-import { type DeliveryFilter, isStatusClass } from './queue/delivery-filter.ts';
+import { type DeliveryFilter, isStatusClass, maxCountedDeliveries } from './queue/delivery-filter.ts';
 import {
   type Attempt,
   type Delivery,
+  deliveryStates,
   nextAttemptAt,
   recoverableStates,
   redeliveryOf,
@@ -50,6 +51,69 @@ const fields = {
   start: integer(0, 1_000_000_000).default(0).describe('How many of the newest deliveries to skip.'),
   num: integer(1, maxPerPage).default(25).describe('How many to show.'),
 };
+
+const attemptFields = {
+  when: time,
+  durationMs: z.int().nonnegative(),
+  status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
+  error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
+  response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
+};
+
+const deliveryFields = {
+  id: z.string(),
+  webhookId: z.string(),
+  webhookName: z.string().nullable().describe('Null: the webhook has just been deleted.'),
+  event: z.strictObject({ id: z.string(), type: z.string(), timestamp: time }),
+  state: z
+    .enum(deliveryStates)
+    .describe(
+      'discarded: the webhook was deactivated before the delivery ended. missed: the webhook was inactive when the event was published, ' +
+        'or too many deliveries were pending for an event of the server itself.',
+    ),
+  createdAt: time,
+  endedAt: time.nullable().describe('Null: the delivery is pending.'),
+  nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),
+  redeliveryOf: z.string().optional().describe('The delivery that this one repeats.'),
+  redeliveredAs: z.string().optional().describe('The newest delivery that repeats this one.'),
+};
+
+const listedDelivery = answerObject('Delivery', 'One event for one webhook.', {
+  ...deliveryFields,
+  attempts: z.array(z.strictObject(attemptFields)),
+});
+
+const headers = z.record(z.string(), z.string());
+
+const deliveryAnswer = answerObject('DeliveryDetails', 'One event for one webhook, as it was sent.', {
+  ...deliveryFields,
+  attempts: z.array(
+    z.strictObject({
+      ...attemptFields,
+      responseHeaders: headers.describe(
+        'The headers of the response, at most 4 KiB. The values of set-cookie and of custom headers are ***.',
+      ),
+    }),
+  ),
+  request: z
+    .strictObject({
+      url: z.string(),
+      headers: headers.describe('The values of custom headers are ***.'),
+      body: z.string(),
+    })
+    .describe(
+      'What the last attempt sent. Without an attempt: what the next one or a redelivery would send now.',
+    ),
+});
+
+const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {
+  deliveries: z.array(listedDelivery),
+  total: z
+    .int()
+    .nonnegative()
+    .describe(`How many match, at most ${formatNumber(maxCountedDeliveries)}.`),
+  totalIsExact: z.literal(false).optional().describe('false: more match.'),
+});
 
 export type DeliveryDeps = {
   readonly store: ReadableStore;
@@ -145,6 +209,11 @@ function attemptToJson({ when, durationMs, status, error, response }: Attempt) {
   return { when, durationMs, status, error, response };
 }
 
+export const deliveryCreatedAnswer = answerObject('DeliveryCreated', 'The new delivery.', {
+  ...successAnswer.shape,
+  deliveryId: z.string(),
+});
+
 function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
     title: 'Redeliver',
@@ -172,6 +241,12 @@ function shownStatus(status: DeliveryFilter['status']): number | string | undefi
   if (status === null) return noStatus;
   return status !== undefined && isStatusClass(status) ? `${status}xx` : status;
 }
+
+const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that are redelivered.', {
+  ...successAnswer.shape,
+  matched: z.int().nonnegative().describe('How many deliveries are redelivered.'),
+  skipped: z.int().nonnegative().describe('How many match, but belong to inactive webhooks.'),
+});
 
 const withoutBound = Number.MAX_SAFE_INTEGER;
 

@@ -27,11 +27,6 @@ export const changeTypeRule = {
   allowed: 'a letter and up to 63 letters or digits',
 };
 
-export const eventIdRule = {
-  pattern: /^[A-Za-z0-9_-]{1,64}$/,
-  allowed: '1 to 64 letters, digits, _ or -',
-};
-
 export const maxPayloadBytes = 256 * 1024;
 
 const maxChangeTypes = 100;

@@ -20,7 +20,7 @@ import {
 import type { Values } from '../rest/fields.ts';
 import type { Reader } from '../store/state.ts';
 import { eventTypes, pingType } from './event-types.ts';
-import { changeTypeRule, changeTypesRule, eventIdRule, readChangeTypes } from './event.ts';
+import { changeTypeRule, changeTypesRule, readChangeTypes } from './event.ts';
 import type { DeliveryFilter } from './queue/delivery-filter.ts';
 import { type DeliveryState, deliveryStates, recoverableStates } from './queue/delivery.ts';
 import { type HeadersResult, readHeaders } from './sending/headers.ts';
@@ -202,9 +202,21 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
 
 const trim = (value: string) => value.trim();
 
+export const changeTypeField = text({ to: 64, ...changeTypeRule, normalise: trim }).meta({
+  label: 'Event type',
+  description: 'The type of the event.',
+});
+
+export const eventIdField = text({
+  to: 64,
+  pattern: /^[A-Za-z0-9_-]{1,64}$/,
+  allowed: '1 to 64 letters, digits, _ or -',
+  normalise: trim,
+}).optional();
+
 export const noStatus = 'none';
 
-const stateMeanings: Readonly<Record<DeliveryState, string>> = {
+export const stateMeanings: Readonly<Record<DeliveryState, string>> = {
   pending: 'An attempt is in progress or due.',
   delivered: 'The receiver accepted the event.',
   failed: 'All attempts failed.',
@@ -237,12 +249,8 @@ const status = {
 };
 
 const commonFields = {
-  changeType: text({ to: 64, ...changeTypeRule, normalise: trim })
-    .optional()
-    .meta({ label: 'Event type', description: 'The type of the event.' }),
-  eventId: text({ to: 64, ...eventIdRule, normalise: trim })
-    .optional()
-    .describe('The id of the event.'),
+  changeType: changeTypeField.optional(),
+  eventId: eventIdField.describe('The id of the event.'),
   status: text(status)
     .transform((value) => (value === noStatus ? null : Number(value.replace('xx', ''))))
     .optional()

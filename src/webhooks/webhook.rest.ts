@@ -1,5 +1,7 @@
 // REST resource of one webhook, and its operations.
-import { type Service, pathOfService } from '../catalog/catalog.ts';
+import * as z from 'zod';
+import { maskedValue } from '../lib/audit-fields.ts';
+import { answerObject, successAnswer, time } from '../rest/answer.ts';
 import { choice, integer } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
@@ -14,13 +16,11 @@ import {
 } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import {
+  type DeliveryDeps,
+  deliveriesResource,
   deliveryCreatedAnswer,
-  discardedAnswer,
-  editedAnswer,
-  keyRotatedAnswer,
-  webhookAnswer,
-} from './answers.rest.ts';
-import { type DeliveryDeps, deliveriesResource, redeliverToOneOperation } from './deliveries.rest.ts';
+  redeliverToOneOperation,
+} from './deliveries.rest.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { eventOf } from './event.ts';
 import {
@@ -51,29 +51,68 @@ import {
 } from './registry.ts';
 import { maskHeaders } from './sending/headers.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
-import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
+import {
+  type Webhook,
+  contentTypes,
+  healths,
+  previousKeyUntil,
+  requireWebhook,
+  webhookToJson,
+} from './webhook.ts';
+
+export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
+  id: z.string(),
+  name: z.string(),
+  hookUrl: z.string().describe('The address of the receiver.'),
+  changeTypes: z.array(z.string()).describe('The event types it receives; * for all.'),
+  service: z
+    .string()
+    .nullable()
+    .describe('The service whose events it receives, as Folder/Name.Type. Null: the whole organization.'),
+  active: z.boolean(),
+  contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
+  headers: z
+    .record(z.string(), z.literal(maskedValue))
+    .describe('The headers that every request to the receiver carries. Their values are not shown.'),
+  createdAt: time,
+  updatedAt: time,
+  deactivatedAt: time.nullable().describe('Null: the webhook is active, or was created inactive.'),
+  deactivatedBy: z.enum(['failures', 'administrator']).nullable(),
+  health: z
+    .enum(healths)
+    .describe(
+      'failing: the window has at least half of the failures that deactivate the webhook. deactivated: by failures. inactive: by an administrator, or since it was created.',
+    ),
+  failures: z
+    .strictObject({
+      count: z.int().nonnegative().describe('Failed deliveries in the window.'),
+      windowStart: time.nullable().describe('The time of the first failure. Null: no window is open.'),
+      windowEnd: time.nullable(),
+    })
+    .describe('The window in which failures are counted.'),
+  previousKeyUntil: time
+    .nullable()
+    .describe(
+      'Until when the previous key signs too, in milliseconds since the epoch. Null: no previous key signs.',
+    ),
+});
+
+export const discardedAnswer = answerObject('Discarded', 'The operation succeeded.', {
+  ...successAnswer.shape,
+  discarded: z.int().nonnegative().describe('How many pending deliveries are discarded.'),
+});
+
+const editedAnswer = answerObject('WebhookEdited', 'The operation succeeded.', {
+  ...successAnswer.shape,
+  discarded: discardedAnswer.shape.discarded
+    .optional()
+    .describe('With active=false: how many pending deliveries are discarded.'),
+});
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
 
-export function webhookItems(deps: WebhookDeps): Items {
-  return itemsOf<unknown>(deps, (_list, id) => requireWebhook(deps.store, id));
-}
-
-/** The same webhooks, beneath their services. */
-export function serviceWebhookItems(deps: WebhookDeps): Items<Service> {
-  return itemsOf<Service>(deps, (service, id) => {
-    const webhook = requireWebhook(deps.store, id);
-    if (webhook.service !== pathOfService(service)) throw webhookNotFound();
-    return webhook;
-  });
-}
-
-function itemsOf<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): Items<S> {
-  return items<S, Webhook>({
-    param: 'webhook',
-    find,
-    resource: webhookResource(deps),
-  });
+export function webhookItems<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): Items<S> {
+  return items<S, Webhook>({ param: 'webhook', find, resource: webhookResource(deps) });
 }
 
 function webhookResource(deps: WebhookDeps): Resource<Webhook> {
@@ -183,7 +222,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       const discarded =
         values.active === false ? await deps.store.deliveries.pendingOf([subject.id]) : undefined;
       await update((transaction, at) => editWebhook(transaction, subject.id, edit, { at, version }));
-      const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
+      const { id, name } = { ...subject, ...edit };
       const text = `The webhook ${name} was changed.`;
       const link = webhookLink({ id, name });
       if (discarded === undefined) return succeeded(text, link);
@@ -197,6 +236,12 @@ const rotateFields = {
     .default(24)
     .meta({ label: 'Grace period, in hours', description: 'Hours during which the previous key signs too.' }),
 };
+
+export const keyRotatedAnswer = answerObject('KeyRotated', 'The new key of the webhook.', {
+  ...successAnswer.shape,
+  signatureKey: z.string().describe('The key that signs deliveries. It is not shown again.'),
+  previousKeyUntil: webhookAnswer.shape.previousKeyUntil,
+});
 
 function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
   const { runtime } = deps;

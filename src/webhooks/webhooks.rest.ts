@@ -1,9 +1,10 @@
 // REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, operations on several
 // of them, publishing events, and the settings.
+import * as z from 'zod';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
-import type { AnswerOf } from '../rest/answer.ts';
-import { integerFields, jsonText, text } from '../rest/field-types.ts';
+import { type AnswerOf, answerObject, successAnswer } from '../rest/answer.ts';
+import { integerFields, jsonText } from '../rest/field-types.ts';
 import { definedOnly, readField } from '../rest/fields.ts';
 import {
   type Operation,
@@ -16,17 +17,12 @@ import {
 } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import {
-  allWebhooksAnswer,
-  eventPublishedAnswer,
-  settingsAnswer,
-  webhookCreatedAnswer,
-  webhooksAnswer,
-} from './answers.rest.ts';
 import { deliveriesResource, redeliverToAllOperation } from './deliveries.rest.ts';
 import { eventTypesResource } from './event-types.rest.ts';
-import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
+import { maxPayloadBytes } from './event.ts';
 import {
+  changeTypeField,
+  eventIdField,
   headerProblems,
   idProblems,
   onlyWebhookIds,
@@ -55,12 +51,32 @@ import { keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
 import {
   type WebhookDeps,
+  discardedAnswer,
+  keyRotatedAnswer,
   newSignatureKey,
-  serviceWebhookItems,
   shownKey,
+  webhookAnswer,
   webhookItems,
 } from './webhook.rest.ts';
-import { type Webhook, type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
+import {
+  type Webhook,
+  type WebhookTraits,
+  listWebhooks,
+  requireWebhook,
+  webhookNotFound,
+  webhookToJson,
+} from './webhook.ts';
+
+const webhooksAnswer = answerObject('Webhooks', 'The webhooks, oldest first.', {
+  webhooks: z.array(webhookAnswer),
+});
+
+const webhookCreatedAnswer = answerObject('WebhookCreated', 'The new webhook and its key.', {
+  ...successAnswer.shape,
+  id: z.string().describe('The id of the webhook.'),
+  webhook: webhookAnswer,
+  signatureKey: keyRotatedAnswer.shape.signatureKey,
+});
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, eventPublisher } = deps;
@@ -77,12 +93,12 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     },
     operations: {
       create: createOperation(deps),
-      publish: publishOperation(store, eventPublisher),
+      publish: publishOperation(deps, eventPublisher),
       ...allWebhooksOperations(deps.store, () => undefined),
       delete: deleteGivenOperation(deps.store),
       redeliver: redeliverToAllOperation(deps),
     },
-    items: [webhookItems(deps)],
+    items: [webhookItems<unknown>(deps, (_list, id) => requireWebhook(store, id))],
   });
 }
 
@@ -98,7 +114,14 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
       create: createForServiceOperation(deps),
       ...allWebhooksOperations(deps.store, pathOfService),
     },
-    items: [serviceWebhookItems(deps)],
+    // The same webhooks, beneath their services.
+    items: [
+      webhookItems<Service>(deps, (service, id) => {
+        const webhook = requireWebhook(store, id);
+        if (webhook.service !== pathOfService(service)) throw webhookNotFound();
+        return webhook;
+      }),
+    ],
   });
 }
 
@@ -166,23 +189,25 @@ async function create(
   };
 }
 
-const trim = (value: string) => value.trim();
-
 const publishFields = {
-  changeType: text({ to: 64, ...changeTypeRule, normalise: trim }).meta({
-    label: 'Event type',
-    description: 'The type of the event.',
-  }),
+  changeType: changeTypeField,
   service: serviceField.describe(
     'The service that the event concerns, as Folder/Name.Type; absent for none.',
   ),
   payload: jsonText(maxPayloadBytes).default('{}').describe('The data of the event: a JSON object.'),
-  eventId: text({ to: 64, ...eventIdRule, normalise: trim })
-    .optional()
-    .describe('The id of the event. Publishing it again within 24 hours has no effect.'),
+  eventId: eventIdField.describe('The id of the event. Publishing it again within 24 hours has no effect.'),
 };
 
-function publishOperation(store: ReadableStore, eventPublisher: EventPublisher): Operation {
+const eventPublishedAnswer = answerObject('EventPublished', 'The published event.', {
+  ...successAnswer.shape,
+  eventId: z.string(),
+  deliveries: z
+    .int()
+    .nonnegative()
+    .describe('How many webhooks receive the event, without those that are inactive.'),
+});
+
+function publishOperation({ store, runtime }: WebhookDeps, eventPublisher: EventPublisher): Operation {
   return operation<unknown, typeof publishFields>({
     title: 'Publish event',
     description: 'Sends an event to every active webhook that subscribes to it.',
@@ -196,7 +221,7 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
     check: async ({ values: { eventId, service }, caller }) => {
       const problems = serviceProblems(store, service, caller);
       if (problems.length === 0 || eventId === undefined) return { problems };
-      return { problems: (await eventPublisher.remembers(eventId)) ? [] : problems };
+      return { problems: (await store.deliveries.findEvent(eventId, runtime.now())) ? [] : problems };
     },
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => {
       const result = await eventPublisher.publish({ type, service, data: payload }, eventId);
@@ -208,6 +233,11 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
     },
   });
 }
+
+const settingsAnswer = answerObject('WebhookSettings', 'The settings of all webhooks.', {
+  ...settingsSchema.shape,
+  ...successAnswer.shape,
+});
 
 const settingFields = integerFields(settingsSchema.shape);
 
@@ -238,6 +268,12 @@ function settingsResource(store: ReadableStore): Resource {
 function settingsToJson(settings: WebhookSettings): AnswerOf<typeof settingsAnswer> {
   return { ...settings, status: 'success' };
 }
+
+const allWebhooksAnswer = answerObject('AllWebhooks', 'The operation succeeded.', {
+  ...successAnswer.shape,
+  webhooks: z.int().nonnegative().describe('How many webhooks were changed.'),
+  discarded: discardedAnswer.shape.discarded,
+});
 
 const onlyFields = { ids: onlyWebhookIds };
 

@@ -6,6 +6,7 @@ import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
+import { stateMeanings } from '../fields.rest.ts';
 import { type Attempt, type Delivery, endOf, nextAttemptAt } from '../queue/delivery.ts';
 import type { OutgoingRequest } from '../sending/http-client.ts';
 import { webhookSettings } from '../settings.ts';
@@ -60,9 +61,8 @@ function sentenceOf({ state, attempts }: Delivery): string {
     case 'failed':
       return attempts.length === 1 ? 'The attempt failed.' : `All ${attempts.length} attempts failed.`;
     case 'discarded':
-      return 'The webhook was deactivated before the event was delivered.';
     case 'missed':
-      return 'The webhook was inactive when the event was published, or too many deliveries were pending.';
+      return stateMeanings[state];
   }
 }
 

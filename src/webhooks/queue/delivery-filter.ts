@@ -1,5 +1,5 @@
 // Which deliveries a request asks for.
-import { type Delivery, type DeliveryState } from './delivery.ts';
+import type { Delivery, DeliveryState } from './delivery.ts';
 
 export type DeliveryFilter = {
   readonly webhookId?: string | undefined;
@@ -46,14 +46,6 @@ export function isStatusClass(status: number | null): status is number {
 
 function isStatus(status: number | null, asked: number | null): boolean {
   return isStatusClass(asked) ? Math.floor((status ?? 0) / 100) === asked : status === asked;
-}
-
-export function isSameFilter(one: DeliveryFilter, other: DeliveryFilter): boolean {
-  return toText(one) === toText(other);
-}
-
-function toText({ webhookId, states, changeType, eventId, status, from, to }: DeliveryFilter): string {
-  return JSON.stringify({ webhookId, states, changeType, eventId, status, from, to });
 }
 
 /** The HTTP status of the last attempt. */

@@ -21,7 +21,6 @@
 // update.
 import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
-import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 import type { Redelivery } from './redelivery.ts';
@@ -152,8 +151,14 @@ export type Claimed = {
   readonly nextAt: number | undefined;
 };
 
-/** What becomes of a claimed delivery. With `needsUpdate`, the queue must store nothing. */
-export type Completion = AttemptOutcome | DeletedOutcome;
+/**
+ * What becomes of a claimed delivery. The deliveries of a deleted webhook are deleted too. `needsUpdate`: the queue must
+ * store nothing, because the end of the delivery changes its webhook or the failure window of the webhook, which only
+ * an update can do.
+ */
+export type Completion =
+  | { readonly delivery: Delivery; readonly needsUpdate?: boolean }
+  | { readonly delivery: 'deleted'; readonly needsUpdate?: false };
 
 /**
  * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with

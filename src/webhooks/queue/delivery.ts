@@ -69,11 +69,6 @@ export function newDelivery(given: NewDelivery, at: number): Delivery {
   return create(given, 'pending', at, null);
 }
 
-/** Nothing is sent until the delivery is redelivered. */
-function missedDelivery(given: NewDelivery, at: number): Delivery {
-  return create(given, 'missed', at, null);
-}
-
 export function redeliveryOf(delivery: Delivery, id: string, at: number): Delivery {
   const { webhookId, event, isPing } = delivery;
   return create({ id, webhookId, event, isPing }, 'pending', at, delivery.id);
@@ -118,8 +113,8 @@ export function deliveriesOf(
   for (const webhook of reader.all(webhooks)) {
     if (!subscribesTo(webhook, event) || webhook.id === about) continue;
     const given = { id: newId(), webhookId: webhook.id, event, isPing: false };
-    const create = webhook.active && !isMissed ? newDelivery : missedDelivery;
-    made.push(create(given, event.timestamp));
+    // Nothing of a missed delivery is sent until it is redelivered.
+    made.push(create(given, webhook.active && !isMissed ? 'pending' : 'missed', event.timestamp, null));
   }
   return made;
 }

@@ -96,12 +96,6 @@ export class EventPublisher {
     }
     return undefined;
   }
-
-  async remembers(eventId: string): Promise<boolean> {
-    return (
-      (await this.#options.store.deliveries.findEvent(eventId, this.#options.runtime.now())) !== undefined
-    );
-  }
 }
 
 const retryAfterSeconds = 5;

@@ -12,7 +12,7 @@ import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { webhooks } from '../webhook.ts';
-import { type DeliveryFilter, isSameFilter, matchesDeliveryFilter } from './delivery-filter.ts';
+import { type DeliveryFilter, matchesDeliveryFilter } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 
 export type Redelivery = {
@@ -79,7 +79,11 @@ export function requestRedeliveries(
  */
 function endEqual(transaction: Transaction, webhookId: string, filter: DeliveryFilter): void {
   for (const earlier of listRedeliveries(transaction, webhookId))
-    if (isSameFilter(earlier.filter, filter)) transaction.remove(redeliveries, earlier.id);
+    if (toText(earlier.filter) === toText(filter)) transaction.remove(redeliveries, earlier.id);
+}
+
+function toText({ webhookId, states, changeType, eventId, status, from, to }: DeliveryFilter): string {
+  return JSON.stringify({ webhookId, states, changeType, eventId, status, from, to });
 }
 
 export function endRedeliveries(transaction: Transaction, webhookId: string): void {

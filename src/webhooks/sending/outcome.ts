@@ -3,6 +3,7 @@
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { WebhookNotice } from '../own-events.ts';
+import type { Completion } from '../queue/delivery-queue.ts';
 import { type Attempt, type Delivery, discard, endAttempt, endOf } from '../queue/delivery.ts';
 import { deactivateWebhook } from '../registry.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
@@ -15,21 +16,7 @@ import {
   isFailing,
 } from './failure-window.ts';
 
-/**
- * `needsUpdate`: the end of the delivery changes its webhook or the failure window of the webhook, which only an update
- * can do.
- */
-export type AttemptOutcome = { readonly delivery: Delivery; readonly needsUpdate?: boolean };
-
-/** The deliveries of a deleted webhook are deleted too. */
-export type DeletedOutcome = { readonly delivery: 'deleted'; readonly needsUpdate?: false };
-
-export function outcomeOf(
-  reader: Reader,
-  claimed: Delivery,
-  attempt: Attempt,
-  sentTo: Webhook,
-): AttemptOutcome | DeletedOutcome {
+export function outcomeOf(reader: Reader, claimed: Delivery, attempt: Attempt, sentTo: Webhook): Completion {
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   const settings = reader.read(webhookSettings);
@@ -48,11 +35,7 @@ function mustWarn({ warning }: Webhook, window: FailureWindow, settings: Webhook
 }
 
 /** What becomes of a claimed delivery that this process did not attempt because its webhook is inactive or missing. */
-export function unattemptedOutcomeOf(
-  reader: Reader,
-  claimed: Delivery,
-  at: number,
-): AttemptOutcome | DeletedOutcome {
+export function unattemptedOutcomeOf(reader: Reader, claimed: Delivery, at: number): Completion {
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   // Another process may have created or activated the webhook before this one received the change.

@@ -113,19 +113,17 @@ function findTestControlProblems(given: Readonly<Record<string, string | undefin
   const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
   if (!isControlled)
     return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
-  return [
-    ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
-    ...(given.METRICS_PORT === undefined ? [] : ['METRICS_PORT must not be given with TEST_CONTROL=true.']),
-    ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
-      ? []
-      : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
-    ...(given.TEST_CONTROL_TOKEN !== undefined || isForThisMachine(given)
-      ? []
-      : [
-          'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST or the host of PUBLIC_URL is not a loopback ' +
-            'address, or if TRUSTED_PROXIES is given.',
-        ]),
+  const problems = [
+    given.STORE_URL !== undefined && 'STORE_URL must not be given with TEST_CONTROL=true.',
+    given.METRICS_PORT !== undefined && 'METRICS_PORT must not be given with TEST_CONTROL=true.',
+    (given.UPGRADE_EXECUTOR ?? 'simulated') !== 'simulated' &&
+      'UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.',
+    given.TEST_CONTROL_TOKEN === undefined &&
+      !isForThisMachine(given) &&
+      'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST or the host of PUBLIC_URL is not a loopback ' +
+        'address, or if TRUSTED_PROXIES is given.',
   ];
+  return problems.filter((problem) => problem !== false);
 }
 
 /** A proxy on this machine makes a server public that listens on a loopback address. */

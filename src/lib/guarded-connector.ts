@@ -64,19 +64,13 @@ function createCheckedLookup(
     return [first, ...others] as const;
   }
 
-  async function lookup(...[name, { all }, callback]: Parameters<LookupFunction>): Promise<void> {
-    let addresses;
-    try {
-      addresses = await resolveAllowed(name);
-    } catch (error) {
-      callback(error as Error, '');
-      return;
-    }
-    const [first, ...others] = addresses;
-    if (all) callback(null, [first, ...others]);
-    else callback(null, first.address, first.family);
-  }
-  return (...parameters) => void lookup(...parameters);
+  return (name, { all }, callback) => {
+    resolveAllowed(name).then(
+      ([first, ...others]) =>
+        all ? callback(null, [first, ...others]) : callback(null, first.address, first.family),
+      (error: unknown) => callback(error as Error, ''),
+    );
+  };
 }
 
 const hostsFile = '/etc/hosts';

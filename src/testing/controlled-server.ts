@@ -182,12 +182,11 @@ export class ControlledServer {
     const draws: Draws = { ids: 0, secrets: 0 };
     const random = config.SEED === undefined ? this.options.runtime : seededRandom(config.SEED, draws);
     const runtime: Runtime = {
+      ...random,
       now: clock.now,
       sleep: clock.sleep,
       yieldToEventLoop: clock.yieldToEventLoop,
       startTimeout: clock.startTimeout,
-      newId: random.newId,
-      newSecret: random.newSecret,
     };
     const store = createMemoryStore({
       retention: {

@@ -337,14 +337,11 @@ async function runForm(server: ControlledServer, form: PageForm, given: URLSearc
       await server.advanceTo(clock.now() + ms);
       return `The clock has advanced by ${formatNumber(Number(amount))} ${unit}.`;
     }
-    case 'rule':
-      rules.add(
-        parseInput(
-          ruleSchemaFor(() => server.routes),
-          ruleOf(given),
-        ),
-      );
+    case 'rule': {
+      const schema = ruleSchemaFor(() => server.routes);
+      rules.add(parseInput(schema, ruleOf(given)));
       return 'The rule is active.';
+    }
     case 'remove': {
       const id = given.get('id');
       if (id === null) rules.clear();

@@ -111,18 +111,13 @@ function group(
 function findJob(job: Job | null, now: number, href: PageContext<unknown>['href']): Finding[] {
   if (!job || (!isOpen(job) && job.state !== 'failed')) return [];
   const what = job.operation === 'upgrade' ? 'upgrade' : 'rollback';
-  const page = href('system', 'jobs', job.id);
-  if (job.state === 'scheduled') {
-    const text = `The ${what} to ${job.to} is scheduled for ${formatTime(job.startAt ?? 0)}.`;
-    return [{ severity: 'info', count: 1, text, href: page }];
-  }
-  if (job.state === 'failed') {
-    const text = `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`;
-    return [{ severity: 'bad', count: 1, text, href: page }];
-  }
-  const { percent } = jobProgress(job, now);
-  const text = `The ${what} to ${job.to} is running: ${percent} %.`;
-  return [{ severity: 'busy', count: 1, text, href: page }];
+  const found = (severity: Severity, text: string): Finding[] => [
+    { severity, count: 1, text, href: href('system', 'jobs', job.id) },
+  ];
+  if (job.state === 'scheduled')
+    return found('info', `The ${what} to ${job.to} is scheduled for ${formatTime(job.startAt ?? 0)}.`);
+  if (job.state === 'failed') return found('bad', `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`);
+  return found('busy', `The ${what} to ${job.to} is running: ${jobProgress(job, now).percent} %.`);
 }
 
 /** The page still shows the rest while the database is unavailable. */

@@ -106,7 +106,7 @@ async function createClusterExecutor(
   version: string,
 ): Promise<Executor> {
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
-  const { ImageChecker, connectCluster, createKubernetesExecutor } =
+  const { ImageChecker, connectCluster, KubernetesExecutor } =
     await import('../upgrades/executors/kubernetes/executor.ts').catch(explainMissingClient);
   const cluster = connectCluster({
     runtime,
@@ -120,7 +120,7 @@ async function createClusterExecutor(
   );
   if (config.STORE_URL === undefined)
     logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
-  return createKubernetesExecutor({
+  return new KubernetesExecutor({
     cluster,
     runtime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),

@@ -5,7 +5,7 @@ import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import {
   type KubernetesOptions,
   connectCluster,
-  createKubernetesExecutor,
+  KubernetesExecutor,
 } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Cluster } from './cluster.ts';
@@ -14,7 +14,7 @@ export function createTestExecutor(
   { kubeconfig, isReal }: Pick<Cluster, 'kubeconfig' | 'isReal'>,
   { runtime = isReal ? realRuntime : createFastRuntime(1), ...options }: Partial<KubernetesOptions> = {},
 ): Executor {
-  return createKubernetesExecutor({
+  return new KubernetesExecutor({
     cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
     runtime,
     hasEnded: () => Promise.resolve(false),

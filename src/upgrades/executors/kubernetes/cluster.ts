@@ -29,11 +29,7 @@ import {
 
 const fieldManager = 'steward';
 
-const plurals: Readonly<Record<Kind, string>> = {
-  Deployment: 'deployments',
-  StatefulSet: 'statefulsets',
-  DaemonSet: 'daemonsets',
-};
+const pluralOf = (kind: Kind) => `${kind.toLowerCase()}s`;
 
 /** A list is one answer of the API server, which is held in memory as a whole. */
 export const maxListed = 5000;
@@ -145,7 +141,7 @@ export class Cluster {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
         const request = { namespace: this.#namespace, limit: maxListed };
-        const { items, metadata } = await this.#send<WorkloadList>(`list ${plurals[kind]}`, (options) =>
+        const { items, metadata } = await this.#send<WorkloadList>(`list ${pluralOf(kind)}`, (options) =>
           this.#apis.workloads[kind].list(request, options),
         );
         return {
@@ -162,7 +158,7 @@ export class Cluster {
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
     const request = { namespace: this.#namespace, name };
-    const object = await this.#send<WorkloadObject>(`get ${plurals[kind]}/${name}`, (options) =>
+    const object = await this.#send<WorkloadObject>(`get ${pluralOf(kind)}/${name}`, (options) =>
       this.#apis.workloads[kind].read(request, options),
     );
     return parseWorkload(kind, object);
@@ -170,7 +166,7 @@ export class Cluster {
 
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    await this.#send<WorkloadObject>(`patch ${plurals[kind]}/${name}`, (options) =>
+    await this.#send<WorkloadObject>(`patch ${pluralOf(kind)}/${name}`, (options) =>
       this.#apis.workloads[kind].patch(request, asStrategicMerge(options)),
     );
   }

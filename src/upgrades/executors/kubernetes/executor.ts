@@ -1,7 +1,6 @@
 // The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and
 // waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
-import type { Runtime } from '../../../lib/runtime.ts';
 import type { StepId } from '../../planning/step-ids.ts';
 import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
 import {
@@ -14,7 +13,7 @@ import {
   type TemplateRun,
 } from '../executor.ts';
 import { mayBeAcceptedLater } from './client.ts';
-import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
 import { checkWorkloads, deviationError } from './final-check.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
@@ -26,12 +25,9 @@ import type { Direction } from './workload.ts';
 export { connectCluster } from './cluster.ts';
 export { ImageChecker } from './image-check.ts';
 
-export type KubernetesOptions = Pick<
-  InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'findJobEnd' | 'hasDatabase' | 'stepTemplates'
-> &
+export type KubernetesOptions = Omit<InventoryOptions, 'connection' | 'lock'> &
+  LockOptions &
   MoverOptions & {
-    readonly hasEnded: LockOptions['hasEnded'];
     /** Undefined: images are not looked up. */
     readonly imageChecker: ImageChecker | undefined;
     readonly stepTimeoutMs: number;
@@ -42,29 +38,21 @@ export type KubernetesOptions = Pick<
 /** Short, because a process waits for it when it stops. */
 const releaseTimeoutMs = 2_000;
 
-export function createKubernetesExecutor(options: KubernetesOptions): Executor {
-  return new KubernetesExecutor(options);
-}
-
-class KubernetesExecutor implements Executor {
+export class KubernetesExecutor implements Executor {
   readonly #options: KubernetesOptions;
-  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
-  readonly #connection: ClusterConnection;
   readonly #lock: UpgradeLock;
   readonly #mover: WorkloadMover;
   readonly #stepJobs: StepJobs;
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
-    this.#runtime = options.runtime;
-    this.#connection = options.cluster;
     this.#lock = new UpgradeLock(options);
     this.#mover = new WorkloadMover(options, this.#lock);
     this.#stepJobs = new StepJobs(options, this.#lock);
   }
 
   inventory(): Promise<Inventory> {
-    return readInventory({ ...this.#options, connection: this.#connection, lock: this.#lock });
+    return readInventory({ ...this.#options, connection: this.#options.cluster, lock: this.#lock });
   }
 
   async checkImages(workloads: readonly Workload[]): Promise<ImageCheck | undefined> {
@@ -135,9 +123,9 @@ class KubernetesExecutor implements Executor {
 
   async release(jobId: string): Promise<void> {
     const releaseLock = (signal: AbortSignal) =>
-      this.#lock.release(this.#connection.withRetry({ retryMs: releaseTimeoutMs, signal }), jobId);
+      this.#lock.release(this.#options.cluster.withRetry({ retryMs: releaseTimeoutMs, signal }), jobId);
     try {
-      await withTimeout(this.#runtime, releaseLock, {
+      await withTimeout(this.#options.runtime, releaseLock, {
         ms: releaseTimeoutMs,
         message: 'the lock was not released in time.',
       });
@@ -151,6 +139,6 @@ class KubernetesExecutor implements Executor {
   }
 
   #clusterFor({ signal }: StepContext): Cluster {
-    return this.#connection.withRetry({ retryMs: this.#options.patienceMs, signal });
+    return this.#options.cluster.withRetry({ retryMs: this.#options.patienceMs, signal });
   }
 }

@@ -7,7 +7,7 @@ import type { Resolve } from '../../../lib/guarded-connector.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { ImageCheck, Workload } from '../../planning/workloads.ts';
-import { type RegistryReference, parseRegistryReference } from './image.ts';
+import { parseRegistryReference } from './image.ts';
 import { RegistryClient } from './registry-client.ts';
 import { type Lookup, type RegistryAuth, lookUpImage, readRegistryAuth } from './registry.ts';
 
@@ -90,18 +90,15 @@ export class ImageChecker {
 
   async #lookUpInTime(
     image: string,
-    session: Session,
+    { client, auth, stopping }: Session,
     timeout: Promise<Lookup>,
   ): Promise<CheckedImage['outcome']> {
     const reference = parseRegistryReference(image);
     if (typeof reference === 'string') return { state: reference };
-    return Promise.race([this.#limit(() => lookUp(reference, session)), timeout]);
+    const options = { client, credentials: auth.get(reference.host), stopping };
+    const lookUp = async () => (stopping.aborted ? late : lookUpImage(reference, options));
+    return Promise.race([this.#limit(lookUp), timeout]);
   }
-}
-
-async function lookUp(reference: RegistryReference, { client, auth, stopping }: Session): Promise<Lookup> {
-  if (stopping.aborted) return late;
-  return lookUpImage(reference, { client, credentials: auth.get(reference.host), stopping });
 }
 
 /** The containers that get each image. */

@@ -10,7 +10,7 @@ import {
   type Workload,
   maxWorkloads,
 } from '../../planning/workloads.ts';
-import type { Container } from '../../versions/manifest.ts';
+import type { Container, Version } from '../../versions/manifest.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -33,19 +33,14 @@ export type InventoryOptions = NamespaceOptions & {
   readonly optionalContainers: readonly string[];
 };
 
-type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
+type VersionContainers = Pick<Version, 'containers' | 'newContainers'>;
 
 export async function readInventory(options: InventoryOptions): Promise<Inventory> {
   const state = await readNamespace(options);
   return {
     parallelism: options.parallelism,
     performers: state.templates.performers,
-    planMoves: (versions) =>
-      planContainers(
-        versions.map(({ containers: existing, newContainers: added }) => ({ existing, added })),
-        state,
-        options,
-      ),
+    planMoves: (versions) => planContainers(versions, state, options),
     planReverts: (moves) => planReverts(moves, state, options),
   };
 }
@@ -65,8 +60,8 @@ function planContainers(
   const planned: PlannedImages = new Map();
   const matches: MatchResult[] = [];
   let count = 0;
-  for (const { existing, added: extra } of versions) {
-    const match = matchContainers([...existing, ...extra], cluster, planned, options.imageRegistry);
+  for (const { containers, newContainers } of versions) {
+    const match = matchContainers([...containers, ...newContainers], cluster, planned, options.imageRegistry);
     matches.push(match);
     count += match.workloads.length;
     // The preflight refuses such a plan.
@@ -78,7 +73,7 @@ function planContainers(
   // A list of a namespace that does not exist is empty, without an error.
   const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
-    versions.some(({ existing }) => existing.length > 0) &&
+    versions.some(({ containers }) => containers.length > 0) &&
     workloads.flat().length === 0 &&
     missing.length === 0;
   return {
@@ -164,7 +159,7 @@ function groupUnmatched(
   const optionalNames = new Set(optionalContainers.map(normalizeName));
   const isOptional = ({ name }: Container) =>
     optionalNames.has('*') || optionalNames.has(normalizeName(name));
-  const present = new Set(versions.flatMap((version) => version.existing));
+  const present = new Set(versions.flatMap(({ containers }) => containers));
   const unmatched = matches.flatMap((match) => match.unmatched);
   const existing = unmatched.filter((one) => present.has(one));
   return {
@@ -175,8 +170,8 @@ function groupUnmatched(
 }
 
 function planReverts(moves: readonly Move[], state: NamespaceState, options: InventoryOptions): MovePlan {
-  const existing = moves.flatMap(({ then }) => then ?? []);
-  const plan = planContainers([{ existing, added: [] }], state, options);
+  const containers = moves.flatMap(({ then }) => then ?? []);
+  const plan = planContainers([{ containers, newContainers: [] }], state, options);
   const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
   const problems =
     unknown.length > 0 ? [`the target version does not name the images of ${formatList(unknown)}.`] : [];

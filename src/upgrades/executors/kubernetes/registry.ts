@@ -64,14 +64,8 @@ function explain(status: number, credentials: RegistryCredentials | undefined): 
 
 type Challenge = { readonly scheme: string; readonly parameters: ReadonlyMap<string, string> };
 
-type AuthorizationRequest = {
-  readonly client: RegistryClient;
-  readonly host: string;
-  readonly repository: string;
-  readonly challenges: readonly Challenge[];
-  readonly credentials: RegistryCredentials | undefined;
-  readonly stopping: AbortSignal;
-};
+type AuthorizationRequest = LookupOptions &
+  Pick<RegistryReference, 'host' | 'repository'> & { readonly challenges: readonly Challenge[] };
 
 const maxHeader = 4096;
 

@@ -119,7 +119,18 @@ export class RolloutMonitor {
 
   #formatDelay(found: ClusterWorkload, pods: readonly ClusterPod[]): string {
     const { workload, direction } = this.#options;
-    return formatDelay(found, pods, workload.parts, direction);
+    const unready = pods
+      .filter((pod) => !pod.isReady && !isOfOtherTemplate(pod, workload.parts, direction))
+      .map(({ name, waiting: [first], unscheduled }) => {
+        const reason = first?.reason ?? unscheduled;
+        return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
+      });
+    const reasons = [
+      ...found.obstacles.map((obstacle) => `it ${obstacle}`),
+      ...found.failures,
+      ...unready.slice(0, 3),
+    ];
+    return [formatCounts(found), ...reasons].join('; ');
   }
 }
 
@@ -205,26 +216,6 @@ export function findImageError(
     }
   }
   return undefined;
-}
-
-function formatDelay(
-  found: ClusterWorkload,
-  pods: readonly ClusterPod[],
-  parts: readonly WorkloadContainer[],
-  direction: Direction,
-): string {
-  const unready = pods
-    .filter((pod) => !pod.isReady && !isOfOtherTemplate(pod, parts, direction))
-    .map(({ name, waiting: [first], unscheduled }) => {
-      const reason = first?.reason ?? unscheduled;
-      return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
-    });
-  const reasons = [
-    ...found.obstacles.map((obstacle) => `it ${obstacle}`),
-    ...found.failures,
-    ...unready.slice(0, 3),
-  ];
-  return [formatCounts(found), ...reasons].join('; ');
 }
 
 function findBlockingPods(

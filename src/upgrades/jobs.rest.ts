@@ -1,15 +1,15 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a
 // job runs.
+import * as z from 'zod';
 import { formatTime } from '../console/time.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import type { AnswerSchema } from '../rest/answer.ts';
+import { type AnswerSchema, answerObject, time, total } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
 import { type CsvRow, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import { type JobService, jobStatus } from './jobs/job-service.ts';
 import { moveStart, requireScheduled } from './jobs/job-schedule.ts';
@@ -24,6 +24,95 @@ import {
   startAtField,
   startProblems,
 } from './windows.rest.ts';
+
+const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled', 'scheduled']);
+const code = z
+  .int()
+  .min(0)
+  .max(5)
+  .describe(
+    'The state as a number: no_upgrade 0, in_progress 1, failed 2, success 3, cancelled 4, scheduled 5.',
+  );
+
+const startAt = time.optional().describe('When the job is to start. Only if the request had a start time.');
+
+const messageAnswer = answerObject('Message', 'A message of a job.', {
+  code: z.int().describe('What happened; docs/reference/errors-and-codes.md lists all codes.'),
+  message: z.string(),
+  when: time,
+});
+
+export const messagesAnswer = z
+  .array(messageAnswer)
+  .describe('The messages of the job, oldest first. JOB_HISTORY sets how many jobs keep theirs.');
+
+const progressAnswer = answerObject('Progress', 'How far a job is.', {
+  done: z.int().nonnegative().describe('Workloads that are done.'),
+  total: z.int().nonnegative().describe('All workloads of the job.'),
+  steps: z
+    .strictObject({ done: z.int().nonnegative(), total: z.int().nonnegative() })
+    .describe('Steps of the plan.'),
+  percent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe(
+      'Steps that are done, weighted by how long steps of their kind take. 100 only in the state success.',
+    ),
+  elapsedMs: z.int().nonnegative().describe('Milliseconds since this run began.'),
+  remainingMs: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .describe(
+      'An estimate from the weights of the steps that are left. Null: no step was measured yet, or the job has not started.',
+    ),
+});
+
+export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
+  status: z.strictObject({ state, code, messages: messagesAnswer }),
+  jobId: z
+    .string()
+    .optional()
+    .describe('Missing if the deployment was never upgraded, like the fields below.'),
+  startAt,
+  messageCount: z
+    .int()
+    .nonnegative()
+    .optional()
+    .describe('All messages of the job, those left out by after included. 0 if they were removed.'),
+  progress: progressAnswer.optional(),
+});
+
+const jobEntry = {
+  id: z.string(),
+  operation: z.enum(['upgrade', 'rollback']),
+  from: z.string().describe('The version and build before the job, for example 10.9.1.1234.'),
+  to: z.string().describe('The version and build that the job installs.'),
+  state,
+  code,
+  startAt,
+  startedAt: time.nullable().describe('Null: the job has not started.'),
+  endedAt: time.nullable().describe('Null: the job is scheduled or running.'),
+  startedBy: z.string().describe('The name of the user.'),
+};
+
+const jobAnswer = answerObject('Job', 'A job in a list.', jobEntry);
+
+const jobsAnswer = answerObject('Jobs', 'One page of the jobs, newest first.', {
+  jobs: z.array(jobAnswer),
+  total,
+});
+
+const historyAnswer = answerObject('History', 'One page of the jobs, newest first.', {
+  history: z.array(jobAnswer),
+  total,
+});
+
+const pastJobAnswer = answerObject('PastJob', 'A job with its messages.', {
+  ...jobEntry,
+  messages: messagesAnswer,
+});
 
 type JobsOptions = {
   store: ReadableStore;

@@ -1,9 +1,11 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
+import * as z from 'zod';
 import { formatTime } from '../console/time.ts';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
+import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
 import {
   type Checked,
@@ -16,7 +18,7 @@ import {
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { uploads } from '../uploads/upload.ts';
-import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
+import { statusAnswer } from './jobs.rest.ts';
 import type { Executor } from './executors/executor.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import { type JobService, jobStatus } from './jobs/job-service.ts';
@@ -28,6 +30,7 @@ import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
 import { type PreparedJob, noSuchVersion, prepareRollback, hasSameBasis } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
+import { stepIds } from './planning/step-ids.ts';
 import { type UpgradeValues, planUpgrade, prepareRequest } from './planning/upgrade-request.ts';
 import {
   currentManifest,
@@ -48,6 +51,57 @@ import { rollbackOptions } from './pages/versions.ts';
 import { maintenanceWindows, windowsAt } from './schedule/windows.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
+
+const upgradeSettingsAnswer = answerObject('UpgradeSettings', 'The inputs that a version asks for.', {
+  userInputs: z.array(
+    openAnswerObject('UserInput', 'An input. A manifest may have further fields.', {
+      seqNum: z.int().nonnegative(),
+      id: z.string(),
+      type: z.string().describe('Boolean, File or JSON, or a type of the manifest.'),
+      name: z.string().optional(),
+      description: z.string().optional(),
+      value: z.unknown().optional().describe('The value to edit.'),
+      defaultValue: z.unknown().optional(),
+      required: z.boolean().optional(),
+      validFileExtensions: z.array(z.string()).optional(),
+      newfield: z.literal(''),
+    }),
+  ),
+});
+
+const planAnswer = answerObject('Plan', 'What an upgrade would do, and what blocks it.', {
+  from: z.string().describe('The installed version and build.'),
+  to: z
+    .string()
+    .nullable()
+    .describe('The version and build after the upgrade. Null: there is no such version.'),
+  digest: z
+    .string()
+    .describe(
+      'SHA-256 of versions, images and steps. upgrade takes it as planDigest and starts this plan only.',
+    ),
+  steps: z.array(
+    z.strictObject({
+      seqNum: z.int().nonnegative().describe('The position in the plan.'),
+      id: z.enum(stepIds).describe('What the step does. Several steps may have the same id.'),
+      name: z.string(),
+      codes: z.array(z.int()).describe('The messages that the step records.'),
+      performedBy: z
+        .enum(['steward', 'rollout', 'job', 'nobody', 'simulation'])
+        .describe('nobody: the step has no step template and is skipped.'),
+      template: z
+        .string()
+        .optional()
+        .describe('The CronJob that is the step template. Only with performedBy job.'),
+      workload: z
+        .string()
+        .optional()
+        .describe('The workload that the step updates or reverts, or the component that it begins or ends.'),
+    }),
+  ),
+  problems: z.array(z.string()).describe('What blocks the upgrade. At most 200 problems.'),
+  notices: z.array(z.string()).describe('What does not block the upgrade but deserves attention.'),
+});
 
 export type OperationsOptions = {
   store: ReadableStore;

@@ -1,16 +1,17 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
+import * as z from 'zod';
 import { SharedJson, type Json, asJson } from '../lib/json.ts';
-import type { AnswerOf, AnswerSchema } from '../rest/answer.ts';
+import {
+  type AnswerOf,
+  type AnswerSchema,
+  answerList,
+  answerObject,
+  openAnswerObject,
+  time,
+} from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
-import {
-  availableAnswer,
-  currentVersionAnswer,
-  manifestStatusAnswer,
-  statusAnswer,
-  versionsAnswer,
-} from './answers.rest.ts';
-import { historyResource, jobsResource } from './jobs.rest.ts';
+import { historyResource, jobsResource, messagesAnswer, statusAnswer } from './jobs.rest.ts';
 import { type JobWatcher, JobService, jobStatus } from './jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
@@ -24,7 +25,51 @@ import {
   rollbackTargets,
 } from './versions/deployment.ts';
 import { availableVersions } from './versions/hops.ts';
+import { versionFields } from './versions/manifest.ts';
 import { windowsResource } from './windows.rest.ts';
+
+const version = {
+  ...versionFields,
+  name: z.string().optional(),
+  description: z.string().optional(),
+  previousVersion: z.string().optional(),
+};
+
+const versionAnswer = openAnswerObject(
+  'Version',
+  'A version of the deployment, as in the manifest.',
+  version,
+);
+
+const availableAnswer = answerList(
+  'AvailableVersions',
+  'The version manifest, in order.',
+  openAnswerObject('AvailableVersion', 'A version, and whether it can be installed now in one hop.', {
+    ...version,
+    installable: z.boolean(),
+    reasons: z.array(z.string()).describe('Why it cannot be installed in one hop.'),
+    path: z
+      .array(z.string())
+      .describe(
+        'The ids of the versions that an upgrade to it installs one after another; the last one is its own. Empty for more than 100.',
+      ),
+  }),
+);
+
+const versionsAnswer = answerObject('Versions', 'A list of versions.', {
+  updates: z.array(versionAnswer),
+});
+
+const currentVersionAnswer = openAnswerObject(
+  'CurrentVersion',
+  'The newest installed version, and the messages of the job that installed it.',
+  { ...version, messages: messagesAnswer },
+);
+
+const manifestStatusAnswer = answerObject('ManifestStatus', 'Where the version manifest comes from.', {
+  versionManifestSource: z.enum(['built-in', 'imported']),
+  lastImportedTimestamp: time.nullable().describe('Null: no manifest is imported.'),
+});
 
 type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 

@@ -22,7 +22,7 @@ import {
 import { findUser } from './user.ts';
 
 const sweepEveryMs = 600_000;
-const sweptAtOnce = 1000;
+const sweptAtOnce = 250;
 
 /** How exactly the last use of a token or key is recorded. */
 const useEveryMs = 60_000;

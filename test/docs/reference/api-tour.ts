@@ -152,8 +152,8 @@ async function visitSeveralWebhooks(tour: Recorder): Promise<void> {
   const all = '/admin/services/webhooks';
   const given = { name: 'trains', hookUrl: 'https://example.com/trains', changeTypes: '*' };
   const { id: ids } = await tour.post<{ id: string }>(`${all}/create`, given);
-  await tour.post(`${all}/deactivate`, { ids });
-  await tour.post(`${all}/activate`, { ids });
+  await tour.post(`${all}/deactivateAll`, { ids });
+  await tour.post(`${all}/activateAll`, { ids });
   await tour.post(`${all}/delete`, { ids });
 }
 

@@ -185,8 +185,6 @@ function detailsToJson(deps: DeliveryDeps, delivery: Delivery) {
   } satisfies AnswerOf<typeof deliveryAnswer>;
 }
 
-type ListedDelivery = AnswerOf<typeof deliveriesAnswer>['deliveries'][number];
-
 function toJson(store: ReadableStore, delivery: Delivery) {
   const { id, webhookId, event, state, createdAt, endedAt, attempts } = delivery;
   const { redeliveryOf, redeliveredAs } = delivery;
@@ -202,7 +200,7 @@ function toJson(store: ReadableStore, delivery: Delivery) {
     attempts: attempts.map(attemptToJson),
     ...(redeliveryOf !== null && { redeliveryOf }),
     ...(redeliveredAs !== null && { redeliveredAs }),
-  } satisfies ListedDelivery;
+  } satisfies AnswerOf<typeof listedDelivery>;
 }
 
 function attemptToJson({ when, durationMs, status, error, response }: Attempt) {
@@ -250,9 +248,7 @@ const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that are red
 
 const withoutBound = Number.MAX_SAFE_INTEGER;
 
-type RedeliverDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
-
-export function redeliverToOneOperation(deps: RedeliverDeps): Operation<Webhook> {
+export function redeliverToOneOperation(deps: DeliveryDeps): Operation<Webhook> {
   return redeliverMatchingOperation<Webhook, typeof redeliverFields>(deps, {
     description: 'Repeats the deliveries of the webhook that match and have not been redelivered yet.',
     fields: redeliverFields,
@@ -263,7 +259,7 @@ export function redeliverToOneOperation(deps: RedeliverDeps): Operation<Webhook>
 
 const redeliverToAllFields = { ...redeliverFields, ids: onlyWebhookIds };
 
-export function redeliverToAllOperation(deps: RedeliverDeps): Operation {
+export function redeliverToAllOperation(deps: DeliveryDeps): Operation {
   return redeliverMatchingOperation<unknown, typeof redeliverToAllFields>(deps, {
     description:
       'Repeats the deliveries of all active webhooks that match and have not been redelivered yet.',
@@ -281,7 +277,7 @@ type Redelivering<S, F extends Fields> = {
 };
 
 function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
-  { store, runtime }: RedeliverDeps,
+  { store, runtime }: DeliveryDeps,
   { description, fields, webhookIdOf, idsOf }: Redelivering<S, F>,
 ): Operation<S> {
   return operation<S, F>({

@@ -15,7 +15,7 @@ import {
 } from '../../console/list.ts';
 import { compareNaturally, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
-import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { readFields } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
@@ -46,7 +46,7 @@ export function showDeliveries<S>(
       ${renderToolbar({ action: page.here(), filters: filterControls(given, store) })} ${signInHint(page, 'get buttons here')} ${webhook?.active === false && activateFirst}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
-          <strong>${!isTotalExact && 'More than '}${formatNumber(total)} ${total === 1 ? 'delivery' : 'deliveries'}</strong>
+          <strong>${!isTotalExact && 'More than '}${formatCount(total, 'delivery')}</strong>
           ${await renderRedeliverMatching(page, store, filter, given)}
           ${isFiltered && html`<a href="${page.here()}">Remove the filters</a>`}
         </div>

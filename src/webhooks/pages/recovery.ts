@@ -11,6 +11,7 @@ import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
 import { listRedeliveries } from '../queue/redelivery.ts';
 import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
 import { webhookHref } from './parts.ts';
+import { wasOrWere } from './sentences.ts';
 
 /** Pages are shown often, so they count no further. */
 const maxCounted = 1_000;
@@ -32,7 +33,7 @@ export function formatBounded(count: number): string {
 type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
 
 function verbOf(state: DeliveryState, count: number): string {
-  return state === 'failed' ? 'failed' : `${count === 1 ? 'was' : 'were'} ${state}`;
+  return state === 'failed' ? 'failed' : `${wasOrWere(count)} ${state}`;
 }
 
 export async function renderRecovery(
@@ -108,7 +109,8 @@ export async function renderRedeliverMatching(
 ): Promise<Html | false> {
   const states = (filter.states ?? recoverableStates).filter((state) => state !== 'pending');
   if (page.formToken === '' || states.length === 0) return false;
-  const ids = filter.webhookId === undefined ? listWebhooks(store).map(({ id }) => id) : [filter.webhookId];
+  const { webhookId } = filter;
+  const ids = webhookId === undefined ? listWebhooks(store).map(({ id }) => id) : [webhookId];
   const matched = await countRecoverable(store, ids, { ...filter, states }, page.now);
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
@@ -116,10 +118,9 @@ export async function renderRedeliverMatching(
   // The page of one webhook says that it is inactive.
   const hint =
     skipped > 0 &&
-    filter.webhookId === undefined &&
+    webhookId === undefined &&
     html`<span class="hint">${formatBounded(skipped)} ${skipped === 1 ? 'delivery' : 'deliveries'} to inactive webhooks cannot be redelivered now.</span>`;
   if (count === 0) return hint;
-  const { webhookId } = filter;
   const button = pageButton(page, {
     action:
       webhookId === undefined
@@ -132,6 +133,6 @@ export async function renderRedeliverMatching(
 }
 
 function describeStates(states: readonly DeliveryState[], count: number): string {
-  if (states.length === recoverableStates.length) return `${count === 1 ? 'was' : 'were'} not delivered`;
+  if (states.length === recoverableStates.length) return `${wasOrWere(count)} not delivered`;
   return states.map((state) => verbOf(state, count)).join(' or ');
 }

@@ -37,17 +37,14 @@ export function discardedText(discarded: number): string {
     : `${formatCount(discarded, 'pending delivery')} ${wasOrWere(discarded)} discarded.`;
 }
 
-const laterRedelivery = 'You can redeliver them after you activate the webhook again.';
-
 export async function deactivationWarning(
   store: ReadableStore,
   { id, name, active }: Webhook,
 ): Promise<string> {
   if (!active) return `${name} is inactive already. Deactivating it again has no effect.`;
   const pending = await store.deliveries.pendingOf([id]);
-  const lost =
-    pending === 0 ? 'No delivery is pending.' : `${willBe(pending, 'discarded')} ${laterRedelivery}`;
-  return `${name} gets no more events. ${lost}`;
+  const later = pending === 0 ? '' : ' You can redeliver them after you activate the webhook again.';
+  return `${name} gets no more events. ${willBeDiscarded(pending)}${later}`;
 }
 
 /** The deliveries of one webhook are counted; those of many would take long. */
@@ -70,9 +67,8 @@ export async function deactivateAllWarning(
   const active = chosen.filter((webhook) => webhook.active);
   if (active.length === 0) return 'No webhook is active.';
   const pending = await countPending(store, active);
-  const lost = pending === 0 ? 'No delivery is pending.' : willBe(pending, 'discarded');
   const verb = active.length === 1 ? 'gets' : 'get';
-  return `${countAndName(active, 'active webhook')} ${verb} no more events. ${lost}`;
+  return `${countAndName(active, 'active webhook')} ${verb} no more events. ${willBeDiscarded(pending)}`;
 }
 
 export function countPending({ deliveries }: ReadableStore, chosen: readonly Webhook[]): Promise<number> {
@@ -84,6 +80,8 @@ function countAndName(chosen: readonly Webhook[], noun: string): string {
   return `${formatCount(chosen.length, noun)} (${formatList(names, 10)})`;
 }
 
-function willBe(count: number, participle: string): string {
-  return `${formatCount(count, 'pending delivery')} will be ${participle}.`;
+function willBeDiscarded(pending: number): string {
+  return pending === 0
+    ? 'No delivery is pending.'
+    : `${formatCount(pending, 'pending delivery')} will be discarded.`;
 }

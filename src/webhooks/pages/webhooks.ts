@@ -68,10 +68,11 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
     const searched = selectEntries(all, page, { ...selection, usual: all.length, most: all.length });
     const filters = { health: ({ health }: ListedWebhook) => health };
     const list = selectEntries(all, page, { ...selection, filters, ...size });
+    const { q: searchedFor = '', ...keep } = list.keep;
     return html`${renderToolbar({
       action: page.here(),
-      search: { label: 'Search name or host', value: list.keep.q ?? '' },
-      keep: withoutSearch(list.keep),
+      search: { label: 'Search name or host', value: searchedFor },
+      keep,
       chips: renderHealthChips(searched.shown, list.keep),
       count: html`<span id="webhook-count" data-live="10">${formatCount(list.total, 'webhook')}</span>`,
       actions: linkButton(page, page.here('create'), 'Create webhook'),
@@ -88,10 +89,6 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
       ${canSelect(page) && list.shown.length > 0 && renderBulk(page)}
       <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
   };
-}
-
-function withoutSearch({ q: _q, ...others }: ListParameters): ListParameters {
-  return others;
 }
 
 async function readWebhooks(

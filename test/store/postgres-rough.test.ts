@@ -6,6 +6,8 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
 import { Emptier } from '../../src/webhooks/queue/postgres/emptying.ts';
+import { PendingCount } from '../../src/webhooks/queue/postgres/pending-count.ts';
+import { Trimmer } from '../../src/webhooks/queue/postgres/retention.ts';
 import { createTestDatabase, openTwice } from './backends.ts';
 import { row, rows } from './definitions.ts';
 import {
@@ -223,12 +225,13 @@ describe('a webhook with many deliveries', () => {
     await claim(store, 1);
     await end(store, 'a1', 2);
     // The webhook of the delivery does not exist.
+    const opened = openDatabase(database.url);
     const emptier = new Emptier({
-      sleep: realRuntime.sleep,
-      during: (write) => write(),
+      database: opened,
+      runtime: realRuntime,
+      pending: new PendingCount(),
+      trimmer: new Trimmer(opened, { history: 10, recoverable: 10 }),
       onError: (error) => expect.fail(String(error)),
-      database: openDatabase(database.url),
-      onEmptied: () => undefined,
     });
     await emptier.deleteOrphans(new AbortController().signal);
     expect(await database.ask('select from finished')).toEqual([]);

@@ -17,6 +17,7 @@
 // The process remembers the groups that have free deliveries (free-groups.ts), so a claim reads no others.
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../../lib/async.ts';
+import { groupBy } from '../../../lib/collections.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { type Client, type Database, query } from '../../../store/postgres/database.ts';
 import type { Holdings } from '../../../store/postgres/peers.ts';
@@ -193,9 +194,9 @@ export class Claims {
     if (this.#isUncertain) await this.#releaseUnknown(client);
     const { at, retryWaitMs } = request;
     const [groups, others] = await Promise.all([this.#groups.read(client), this.#countOthers(client)]);
-    this.#updateTurns(new Set(groups.map(({ webhookId }) => webhookId)));
     const taken = countByReceiver(request, others);
-    const byWebhook = groupByWebhook(groups);
+    const byWebhook = groupBy(groups, ({ webhookId }) => webhookId);
+    this.#updateTurns(byWebhook);
     // Pings and first attempts are always due.
     const until = ({ priority }: FreeGroup) => (priority === 1 ? at - retryWaitMs : Number.MAX_SAFE_INTEGER);
     const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
@@ -263,10 +264,9 @@ export class Claims {
     this.#isUncertain = false;
   }
 
-  #updateTurns(waiting: ReadonlySet<string>): void {
-    const turns = new Set([...this.#turns].filter((id) => waiting.has(id)));
-    for (const id of waiting) turns.add(id);
-    this.#turns = turns;
+  #updateTurns(waiting: ReadonlyMap<string, unknown>): void {
+    const kept = [...this.#turns].filter((id) => waiting.has(id));
+    this.#turns = new Set([...kept, ...waiting.keys()]);
   }
 
   /** The webhooks whose receivers have room, in the order of their turns. */
@@ -326,13 +326,6 @@ function countByReceiver({ receiverOf }: ClaimRequest, claims: readonly OtherCla
     counts.set(receiver, (counts.get(receiver) ?? 0) + count);
   }
   return counts;
-}
-
-function groupByWebhook(groups: readonly FreeGroup[]): Map<string, FreeGroup[]> {
-  const byWebhook = new Map<string, FreeGroup[]>();
-  for (const group of groups)
-    byWebhook.set(group.webhookId, [...(byWebhook.get(group.webhookId) ?? []), group]);
-  return byWebhook;
 }
 
 /** The claims of processes. */

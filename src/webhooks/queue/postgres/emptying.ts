@@ -5,8 +5,8 @@
 // worker of another one discards or deletes what is left of the pending deliveries when it claims them, and
 // `deleteOrphans` deletes the finished ones. If the webhook is activated again meanwhile, the worker may attempt some
 // of them.
-import type { Database } from '../../../store/postgres/database.ts';
 import { webhooks } from '../../webhook.ts';
+import type { CompletingOptions } from './completing.ts';
 
 export type Emptying = {
   readonly webhookId: string;
@@ -68,12 +68,8 @@ const selectOrphaned = `with recursive w as (
       select f.webhook_id from finished f where f.webhook_id > w.webhook_id order by f.webhook_id limit 1) n)
   select w.webhook_id from w where ${isMissing('w.webhook_id')}`;
 
-type EmptierOptions = {
-  readonly database: Database;
-  readonly sleep: (ms: number) => Promise<void>;
-  /** Runs a write that changes the number of pending deliveries. */
-  readonly during: <T>(write: () => Promise<T>) => Promise<T>;
-  readonly onEmptied: (emptying: Emptying, emptied: Emptied) => void;
+type EmptierOptions = Pick<CompletingOptions, 'database' | 'runtime' | 'pending' | 'trimmer'> & {
+  /** Logs an error of work that nobody waits for. */
   readonly onError: (error: unknown) => void;
 };
 
@@ -121,18 +117,21 @@ export class Emptier {
     isLate: () => boolean,
     stopping?: AbortSignal,
   ): Promise<void> {
-    const { database, during, onEmptied, sleep } = this.#options;
+    const { database, runtime, pending, trimmer } = this.#options;
     const { webhookId, upTo, discardedAt } = emptying;
     const values = [webhookId, upTo, ...(discardedAt === undefined ? [] : [discardedAt])];
     for (let last = batch; last > 0 && stopping?.aborted !== true;) {
       const started = performance.now();
-      last = await during(async () => {
+      last = await pending.during(async () => {
         const [emptied] = await database.write<Emptied>(statement, values);
-        if (emptied) onEmptied(emptying, emptied);
-        return emptied?.count ?? 0;
+        if (!emptied) return 0;
+        pending.add({ count: -emptied.pending, bytes: -emptied.bytes });
+        if (discardedAt !== undefined && emptied.pending > 0)
+          trimmer.noteDiscarded(webhookId, emptied.pending);
+        return emptied.count;
       });
       // Pauses for as long as the batch took, so that other writes get the disk.
-      if (isLate()) await sleep(performance.now() - started);
+      if (isLate()) await runtime.sleep(performance.now() - started);
     }
   }
 }

@@ -12,8 +12,6 @@ import { type Delivery, priorityOf, waitingSince } from '../delivery.ts';
 /** A webhook and a priority that have free deliveries. The first of them waits since `since`. */
 export type FreeGroup = { readonly webhookId: string; readonly priority: number; readonly since: number };
 
-type Row = { readonly webhook_id: string; readonly priority: number; readonly since: number };
-
 const readAllEveryMs = 500;
 
 /**
@@ -28,10 +26,10 @@ const selectAll = `with recursive w as (
       select q.webhook_id, q.priority, q.since from queue q
       where q.claimed_by is null and (q.webhook_id, q.priority) > (w.webhook_id, w.priority)
       order by q.webhook_id, q.priority, q.since limit 1) n)
-  select webhook_id, priority, since from w`;
+  select webhook_id as "webhookId", priority, since from w`;
 
 /** The first free delivery of each given group, from `since` on. */
-const selectKnown = `select g.webhook_id, g.priority, n.since
+const selectKnown = `select g.webhook_id as "webhookId", g.priority, n.since
   from unnest($1::text[], $2::smallint[], $3::bigint[]) g(webhook_id, priority, since) cross join lateral (
     select q.since from queue q
     where q.claimed_by is null and q.webhook_id = g.webhook_id and q.priority = g.priority and q.since >= g.since
@@ -62,12 +60,7 @@ export class FreeGroups {
     // What is added meanwhile may not be part of the result.
     this.#groups = new Map();
     try {
-      const rows = await this.#select(client, known);
-      const groups = rows.map(({ webhook_id: webhookId, priority, since }) => ({
-        webhookId,
-        priority,
-        since,
-      }));
+      const groups = await this.#select(client, known);
       for (const group of groups) this.merge(group);
       return groups;
     } catch (error) {
@@ -76,14 +69,14 @@ export class FreeGroups {
     }
   }
 
-  async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly Row[]> {
+  async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly FreeGroup[]> {
     const isDue = known.length === 0 || performance.now() >= this.#readAllAt;
     if (isDue && this.#reading.isAllowed()) {
       this.#readAllAt = performance.now() + readAllEveryMs;
-      return this.#reading.run(async () => (await query<Row>(client, selectAll)).rows);
+      return this.#reading.run(async () => (await query<FreeGroup>(client, selectAll)).rows);
     }
     if (known.length === 0) return [];
-    const { rows } = await query<Row>(client, selectKnown, [
+    const { rows } = await query<FreeGroup>(client, selectKnown, [
       known.map(({ webhookId }) => webhookId),
       known.map(({ priority }) => priority),
       known.map(({ since }) => since),

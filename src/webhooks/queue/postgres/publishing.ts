@@ -15,7 +15,7 @@ import { type Delivery, countPending } from '../delivery.ts';
 import type { Claims } from './claims.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
-import { insertDeliveries, insertParameters, insertValues, parametersAfter } from './rows.ts';
+import { type Held, insertDeliveries, insertParameters, insertValues, parametersAfter } from './rows.ts';
 
 export type PublishingOptions = {
   readonly database: Database;
@@ -65,14 +65,11 @@ export async function onNewestState<T>(
   return second;
 }
 
-/** What became of a claimed delivery. */
-type CompletedDelivery = { readonly claimed: Delivery; readonly delivery: Delivery | 'deleted' };
-
 /** Notes the deliveries that a commit has added and completed. */
 export function noteStored(
   { claims, pending, trimmer }: Pick<PublishingOptions, 'claims' | 'pending' | 'trimmer'>,
   added: readonly Delivery[],
-  completed: readonly CompletedDelivery[] = [],
+  completed: readonly Pick<Held, 'claimed' | 'delivery'>[] = [],
 ): void {
   for (const { claimed } of completed) {
     claims.forget(claimed);

@@ -23,7 +23,7 @@ import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
 import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
-import { Redelivering } from './redelivering.ts';
+import { redeliver } from './redelivering.ts';
 import { Trimmer } from './retention.ts';
 import { type DeliveryRow, type PendingCounts, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
@@ -36,35 +36,22 @@ type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer
 };
 
 export class PostgresDeliveries implements DeliveryQueue {
-  readonly #options: DeliveriesOptions;
+  readonly #options: DeliveriesOptions & CompletingOptions;
   readonly #claims: Claims;
   readonly #publishing: Publishing;
   readonly #completing: Completing;
-  readonly #redelivering: Redelivering;
   readonly #trimmer: Trimmer;
   readonly #emptier: Emptier;
   readonly #pending = new PendingCount();
   readonly #listeners = new Set<() => void>();
 
   constructor(options: DeliveriesOptions) {
-    this.#options = options;
-    const { database, retention } = options;
     this.#claims = new Claims(options);
-    this.#trimmer = new Trimmer(database, retention);
-    this.#emptier = new Emptier({
-      database,
-      sleep: (ms) => options.runtime.sleep(ms),
-      during: (write) => this.#pending.during(write),
-      onError: options.onError,
-      onEmptied: ({ webhookId, discardedAt }, { pending, bytes }) => {
-        this.#pending.add({ count: -pending, bytes: -bytes });
-        if (discardedAt !== undefined && pending > 0) this.#trimmer.noteDiscarded(webhookId, pending);
-      },
-    });
-    const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
-    this.#publishing = new Publishing(shared);
-    this.#completing = new Completing(shared);
-    this.#redelivering = new Redelivering(shared);
+    this.#trimmer = new Trimmer(options.database, options.retention);
+    this.#options = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
+    this.#emptier = new Emptier(this.#options);
+    this.#publishing = new Publishing(this.#options);
+    this.#completing = new Completing(this.#options);
   }
 
   async publish(rule: (reader: Reader) => readonly Delivery[], remember?: Remembered): Promise<number> {
@@ -155,7 +142,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
-    const redelivered = await this.#redelivering.redeliver(redelivery, batch);
+    const redelivered = await redeliver(this.#options, redelivery, batch);
     if (redelivered.created > 0) this.notify();
     return redelivered;
   }
@@ -264,8 +251,7 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
   async noteCommit({ added, completed, redelivered, emptied }: TransactionDeliveries): Promise<void> {
-    const noted = { claims: this.#claims, pending: this.#pending, trimmer: this.#trimmer };
-    noteStored(noted, added, completed);
+    noteStored(this.#options, added, completed);
     for (const webhookId of redelivered) this.#trimmer.noteRedelivered(webhookId, 1);
     if (added.length > 0 || completed.length > 0) this.notify();
     for (const { webhookId, discardedAt } of emptied)

@@ -1,6 +1,7 @@
 // Repeats deliveries that match a redelivery, in batches. A batch is one statement that commits by itself, as in
 // publishing.ts: it links the matching deliveries to new ones and inserts these. Two processes that run it at the
 // same moment get different deliveries.
+import type { Database } from '../../../store/postgres/database.ts';
 import { webhooks } from '../../webhook.ts';
 import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
 import { redeliveries, type Redelivery } from '../redelivery.ts';
@@ -8,63 +9,54 @@ import { type PublishingOptions, arePublicationsOutdated, onNewestState } from '
 import { insertChosen, parametersAfter } from './rows.ts';
 import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 
-export class Redelivering {
-  readonly #options: PublishingOptions;
+export async function redeliver(
+  options: PublishingOptions,
+  redelivery: Redelivery,
+  batch: RedeliveryBatch,
+): Promise<Redelivered> {
+  const { pending, trimmer } = options;
+  const created = await pending.during(() =>
+    onNewestState(options, (seen) => createAt(options, redelivery, batch, seen)),
+  );
+  if (created === 'ended') return { created: 0, isDone: true };
+  trimmer.noteRedelivered(redelivery.webhookId, created);
+  await trimmer.trim();
+  return { created, isDone: created < batch.most && (await isDone(options.database, redelivery)) };
+}
 
-  constructor(options: PublishingOptions) {
-    this.#options = options;
-  }
+/**
+ * Returns how many redeliveries it has created, or that the redelivery has ended or its webhook is inactive; undefined,
+ * and creates none, if a webhook has changed since the version `seen`.
+ */
+async function createAt(
+  { reader, database, replica, claims, pending }: PublishingOptions,
+  redelivery: Redelivery,
+  { most, at, newId }: RedeliveryBatch,
+  seen: number,
+): Promise<number | 'ended' | undefined> {
+  const { id, webhookId } = redelivery;
+  if (!reader.get(redeliveries, id) || !reader.get(webhooks, webhookId)?.active) return 'ended';
+  const search = searchOf(redelivery);
+  const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
+    createStatement(search),
+    [...search.values, Array.from({ length: most }, newId), at, seen, replica.server, database.knownSchema],
+    ofManyShapes,
+  );
+  if (!row || row.is_outdated) return undefined;
+  pending.add({ count: row.count, bytes: row.bytes });
+  claims.noteAdded(webhookId, at);
+  return row.count;
+}
 
-  async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
-    const { pending, trimmer } = this.#options;
-    const created = await pending.during(() =>
-      onNewestState(this.#options, (seen) => this.#createAt(redelivery, batch, seen)),
-    );
-    if (created === 'ended') return { created: 0, isDone: true };
-    trimmer.noteRedelivered(redelivery.webhookId, created);
-    await trimmer.trim();
-    return { created, isDone: created < batch.most && (await this.#isDone(redelivery)) };
-  }
-
-  /** Whether the redelivery has not ended, and its webhook is active. */
-  #isWanted({ id, webhookId }: Redelivery): boolean {
-    const { reader } = this.#options;
-    return reader.get(redeliveries, id) !== undefined && reader.get(webhooks, webhookId)?.active === true;
-  }
-
-  /**
-   * Returns how many redeliveries it has created, or that the redelivery has ended; undefined, and creates none, if a
-   * webhook has changed since the version `seen`.
-   */
-  async #createAt(
-    redelivery: Redelivery,
-    { most, at, newId }: RedeliveryBatch,
-    seen: number,
-  ): Promise<number | 'ended' | undefined> {
-    const { database, replica, claims, pending } = this.#options;
-    if (!this.#isWanted(redelivery)) return 'ended';
-    const search = searchOf(redelivery);
-    const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
-      createStatement(search),
-      [...search.values, Array.from({ length: most }, newId), at, seen, replica.server, database.knownSchema],
-      ofManyShapes,
-    );
-    if (!row || row.is_outdated) return undefined;
-    pending.add({ count: row.count, bytes: row.bytes });
-    claims.noteAdded(redelivery.webhookId, at);
-    return row.count;
-  }
-
-  /** Without locks: a delivery that another process is repeating still matches, because that process may be killed. */
-  async #isDone(redelivery: Redelivery): Promise<boolean> {
-    const search = searchOf(redelivery);
-    const [left] = await this.#options.database.ask(
-      search.select('f.number', 'oldest', { start: '0', num: '1' }),
-      search.values,
-      ofManyShapes,
-    );
-    return left === undefined;
-  }
+/** Without locks: a delivery that another process is repeating still matches, because that process may be killed. */
+async function isDone(database: Database, redelivery: Redelivery): Promise<boolean> {
+  const search = searchOf(redelivery);
+  const [left] = await database.ask(
+    search.select('f.number', 'oldest', { start: '0', num: '1' }),
+    search.values,
+    ofManyShapes,
+  );
+  return left === undefined;
 }
 
 function searchOf({ webhookId, filter, requestedAt }: Redelivery): DeliverySearch {

@@ -55,7 +55,7 @@ function planContainers(
       problems: clusterProblems(state.problems),
       notices: state.notices,
     };
-  const planned: PlannedImages = new Map();
+  const planned = new Map<string, string>();
   const matches: MatchResult[] = [];
   let count = 0;
   for (const { containers, newContainers } of versions) {
@@ -66,14 +66,14 @@ function planContainers(
     if (count > maxWorkloads) break;
   }
   const workloads = matches.map((match) => match.workloads);
+  const names = new Set(workloads.flat().map(({ name }) => name));
+  const moved = cluster.filter((found) => names.has(pathOf(found)));
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
   const { namespace } = options.connection;
   // A list of a namespace that does not exist is empty, without an error.
   const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
-    versions.some(({ containers }) => containers.length > 0) &&
-    workloads.flat().length === 0 &&
-    missing.length === 0;
+    versions.some(({ containers }) => containers.length > 0) && names.size === 0 && missing.length === 0;
   return {
     workloads,
     problems: clusterProblems([
@@ -89,13 +89,13 @@ function planContainers(
         ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
         : []),
       ...new Set(matches.flatMap(({ problems }) => problems)),
-      ...findUnfitWorkloads(state, workloads.flat()),
+      ...findUnfitWorkloads(moved, state.jobEnds),
     ]),
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
       ...formatAbandoned(state),
-      ...formatUnhealthyNotices(state, workloads.flat()),
+      ...formatUnhealthyNotices(moved, state.jobEnds),
       ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
       ...state.notices,
     ],
@@ -203,26 +203,16 @@ function swapImages({ parts, ...workload }: Workload): Workload {
   };
 }
 
-function findUnfitWorkloads(
-  { workloads: cluster = [], jobEnds }: NamespaceState,
-  workloads: readonly Workload[],
-): string[] {
-  const moved = new Set(workloads.map(({ name }) => name));
-  return cluster
-    .filter((found) => moved.has(pathOf(found)))
-    .flatMap((found) => [
-      ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
-      ...(isHealthy(found) || mayBeUnhealthy(found, jobEnds) ? [] : [`${formatUnhealthy(found)}.`]),
-    ]);
+function findUnfitWorkloads(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
+  return moved.flatMap((found) => [
+    ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
+    ...(isHealthy(found) || mayBeUnhealthy(found, jobEnds) ? [] : [`${formatUnhealthy(found)}.`]),
+  ]);
 }
 
-function formatUnhealthyNotices(
-  { workloads: cluster = [], jobEnds }: NamespaceState,
-  workloads: readonly Workload[],
-): string[] {
-  const moved = new Set(workloads.map(({ name }) => name));
-  return cluster
-    .filter((found) => moved.has(pathOf(found)) && !isHealthy(found) && mayBeUnhealthy(found, jobEnds))
+function formatUnhealthyNotices(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
+  return moved
+    .filter((found) => !isHealthy(found) && mayBeUnhealthy(found, jobEnds))
     .slice(0, maxNotices)
     .map((found) =>
       truncate(
@@ -238,8 +228,6 @@ function formatUnhealthy(found: ClusterWorkload): string {
 
 const containerLabel = 'steward/container';
 
-type PlannedImages = Map<string, string>;
-
 type MatchResult = {
   readonly workloads: readonly Workload[];
   readonly unmatched: readonly Container[];
@@ -250,7 +238,7 @@ type MatchResult = {
 export function matchContainers(
   wanted: readonly Container[],
   cluster: readonly ClusterWorkload[],
-  planned: PlannedImages,
+  planned: Map<string, string>,
   registry: string | undefined,
 ): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();

@@ -101,7 +101,7 @@ export async function hasJobEnded(store: ReadableStore, id: string): Promise<boo
 }
 
 /** Messages of a job, and how many it has in all. */
-export type JobMessages = { readonly messages: readonly Message[]; readonly count: number };
+type JobMessages = { readonly messages: readonly Message[]; readonly count: number };
 
 export function jobStatus(job: Job, { messages, count }: JobMessages, at: number) {
   return {

@@ -32,15 +32,12 @@ export function jobTitle({ operation, from, to }: Job): string {
   return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
 }
 
-function stateLabel({ state }: Job): string {
-  return states[state].label.toLowerCase();
-}
-
 /** The script announces this to a reader who has followed the job. */
 export function endOf(job: Job): string | undefined {
   const { state, reason } = job;
   if (isOpen(job)) return undefined;
-  return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
+  const label = states[state].label.toLowerCase();
+  return `${jobTitle(job)}: ${label}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
 export function stateView({ state }: Job): Html {
@@ -53,7 +50,7 @@ export function durationOf({ startedAt, endedAt }: Job, now: number): number {
   return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
 }
 
-export type Figure = { readonly label: string; readonly value: string };
+type Figure = { readonly label: string; readonly value: string };
 
 export function figuresView(figures: readonly Figure[]): Html {
   return html`<dl class="figures">

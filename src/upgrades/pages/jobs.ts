@@ -8,7 +8,7 @@ import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { type JobMessages, type JobService, jobProgress } from '../jobs/job-service.ts';
+import { type JobService, jobProgress } from '../jobs/job-service.ts';
 import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../jobs/messages.ts';
@@ -16,7 +16,6 @@ import type { Plan } from '../planning/plan.ts';
 import { deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
 import {
-  type Figure,
   durationOf,
   endOf,
   figuresView,
@@ -123,8 +122,8 @@ function progressView(job: Job, at: number): Html {
   const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const isRunning = job.state === 'in_progress';
   const isResumed = job.startedAt !== null && job.runStartedAt !== job.startedAt;
-  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs) };
-  const run: Figure = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
+  const remaining = { label: 'Remaining', value: formatRemaining(remainingMs) };
+  const run = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
   const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
   const tenths = Math.floor(percent / 10);
   return html`${figuresView([
@@ -187,15 +186,12 @@ function actionsOf({ store, job, plan, page }: JobState): {
   const why = reasonNotToCancel(store, job, plan);
   if (why === undefined)
     return { button: button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job') };
+  const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {
-    text: hasNextHop(job)
+    text: hasNextHop
       ? 'It cannot be cancelled now, only between two steps.'
       : `It cannot be cancelled: ${why}.`,
   };
-}
-
-function hasNextHop({ hops }: Job): boolean {
-  return hops.done + 1 < hops.all.length;
 }
 
 /** Which messages the page shows. Those about a component name it or one of its workloads. */
@@ -214,8 +210,12 @@ function filterOf(job: Job, plan: Plan | undefined, query: URLSearchParams): Mes
   };
 }
 
-/** `numbers` are the positions of the messages in the job. */
-type ShownMessages = JobMessages & { readonly numbers: readonly number[]; readonly found: number };
+type ShownMessages = {
+  /** `number` is the position of the message in the job. */
+  readonly lines: readonly { readonly message: Message; readonly number: number }[];
+  readonly count: number;
+  readonly found: number;
+};
 
 async function readMessages(
   jobService: JobService,
@@ -234,13 +234,7 @@ async function readMessages(
         (!areErrors || interventions.includes(code)) &&
         (words === '' || `${code} ${message.toLowerCase()}`.includes(words)),
     );
-  const shown = found.slice(-maxMessages);
-  return {
-    count,
-    found: isFiltered ? found.length : count,
-    messages: shown.map(({ message }) => message),
-    numbers: shown.map(({ number }) => number),
-  };
+  return { lines: found.slice(-maxMessages), count, found: isFiltered ? found.length : count };
 }
 
 const removedMessages = html`<p>
@@ -249,10 +243,10 @@ const removedMessages = html`<p>
 </p>`;
 
 function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageFilter): Html {
-  const { messages, numbers, count, found } = shown;
+  const { lines, count, found } = shown;
   if (job.messageCount > 0 && count === 0) return removedMessages;
   const { component, text, areErrors } = filter;
-  const isCut = found > messages.length;
+  const isCut = found > lines.length;
   return html`<section class="log" aria-labelledby="messages">
     <h3 id="messages">${component ? `Messages about ${component.name}` : 'Messages'}</h3>
     ${renderToolbar({
@@ -280,7 +274,7 @@ function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageF
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
       <ol>
-        ${messages.map((message, index) => lineView(message, messages[index - 1], numbers[index]))}
+        ${lines.map(({ message, number }, index) => lineView(message, lines[index - 1]?.message, number))}
       </ol>
     </div>
   </section>`;
@@ -289,7 +283,7 @@ function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageF
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** `number` identifies the line while the page updates itself. The date is shown where it changes. */
-function lineView({ code, message, when }: Message, before: Message | undefined, number = 0): Html {
+function lineView({ code, message, when }: Message, before: Message | undefined, number: number): Html {
   const at = new Date(when).toISOString();
   return html`${(!before || dayOf(before.when) !== dayOf(when)) && html`<li class="day" id="day-${dayOf(when)}">${dayOf(when)} UTC</li> `}
     <li id="message-${number}" data-code="${code}"><time datetime="${at}">${at.slice(11, 19)}</time> <code>${code}</code> <span>${message}</span></li> `;

@@ -17,7 +17,6 @@ import {
   isContentType,
   listUploads,
   plainFileName,
-  requireRoom,
   uploads,
 } from './upload.ts';
 
@@ -131,7 +130,6 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
         contentType: itemFile.contentType,
         size: itemFile.bytes.length,
       };
-      requireRoom(store, item, maxTotalBytes);
       await store.uploads.add(item.itemID, itemFile.bytes);
       try {
         await update((transaction) => addUpload(transaction, item, maxTotalBytes), {

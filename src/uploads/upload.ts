@@ -31,18 +31,14 @@ export function listUploads(reader: Reader): Upload[] {
   return [...reader.all(uploads)].sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1));
 }
 
-export function addUpload(transaction: Transaction, upload: Upload, maxTotalBytes: number): void {
-  requireRoom(transaction, upload, maxTotalBytes);
-  transaction.put(uploads, upload);
-}
-
 /** Bounds the list, which bytes alone do not: files may be empty. */
 const maxUploads = 10_000;
 
-export function requireRoom(reader: Reader, { size }: Upload, maxTotalBytes: number): void {
-  if (reader.bytes(uploads) + size > maxTotalBytes)
+export function addUpload(transaction: Transaction, upload: Upload, maxTotalBytes: number): void {
+  if (transaction.bytes(uploads) + upload.size > maxTotalBytes)
     throw noRoom(`all uploads together must be at most ${maxTotalBytes} bytes`);
-  if (reader.count(uploads) >= maxUploads) throw noRoom(`there must be at most ${maxUploads} uploads`);
+  if (transaction.count(uploads) >= maxUploads) throw noRoom(`there must be at most ${maxUploads} uploads`);
+  transaction.put(uploads, upload);
 }
 
 function noRoom(rule: string): ServiceError {

@@ -25,13 +25,12 @@ import {
 } from './deliveries.ts';
 
 function openDatabase(url: string): Database {
-  const { now, sleep } = realRuntime;
+  const { sleep } = realRuntime;
   const database = new Database({
     url,
     maxConnections: 2,
     knownSchema: 1,
     logger: undefined,
-    now,
     sleep,
   });
   onTestFinished(() => database.close());

@@ -96,8 +96,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 
 function createDatabase(options: PostgresOptions): Database {
   const { url, maxConnections = defaultConnections, migrations, logger, runtime } = options;
-  const { now, sleep } = runtime;
-  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, now, sleep });
+  const { sleep } = runtime;
+  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, sleep });
 }
 
 /** The user or the database does not exist: waiting does not help then. */

@@ -52,7 +52,6 @@ type DatabaseOptions = {
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger: StoreLogger | undefined;
-  readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 };
 
@@ -69,7 +68,7 @@ export class Database {
   readonly #options: DatabaseOptions;
   readonly #connection: pg.ClientConfig;
   #pool: pg.Pool;
-  #failure: { readonly error: Error; readonly at: number } | undefined;
+  #failure: Error | undefined;
   #oldestWriter = 0;
   #isClosed = false;
   /** How many connections each pool has. */
@@ -83,12 +82,7 @@ export class Database {
 
   /** Why the database is unavailable; undefined while it is available. */
   get failure(): Error | undefined {
-    return this.#failure?.error;
-  }
-
-  /** Since when the database is unavailable. */
-  get failedAt(): number | undefined {
-    return this.#failure?.at;
+    return this.#failure;
   }
 
   /** The reasons why this program cannot use the database. */
@@ -311,7 +305,7 @@ export class Database {
       const failure = error as Error;
       if (!this.#failure)
         this.#options.logger?.warn({ reason: failure.message }, 'the database cannot be reached');
-      this.#failure = { error: failure, at: this.#failure?.at ?? this.#options.now() };
+      this.#failure = failure;
       throw unreachable();
     }
   }

@@ -35,7 +35,7 @@ export type OperationCall<S, V> = Call<S, V> & {
     rule: (transaction: Transaction, at: number) => T,
     options?: UpdateOptions<T>,
   ) => Promise<T>;
-  /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */
+  /** The entry of the audit trail for an update that a service runs, which records it together with the change. */
   readonly auditEntry: (
     facts: Pick<AuditEntry, 'changes'> & Partial<Pick<AuditEntry, 'target' | 'user' | 'role'>>,
   ) => AuditEntry;

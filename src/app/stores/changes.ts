@@ -1,7 +1,6 @@
 // Collects the writes of a transaction to the ports of the features until the store commits them.
 //
-// They are recorded as a list of calls. What the transaction reads of those ports shows the recorded writes. Both
-// stores share this part; only the commit differs.
+// They are recorded as a list of calls. Both stores share this part; only the commit differs.
 import {
   type StateChanges,
   changedRows,

@@ -97,6 +97,7 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
   return {
     ...store,
     update: counted(store.update),
+    refresh: counted(store.refresh),
     audit: countedPort(store.audit),
     deliveries: countedPort(store.deliveries),
     jobs: countedPort(store.jobs),

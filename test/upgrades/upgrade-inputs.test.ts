@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
 import { type Failure, admin, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
@@ -170,6 +171,15 @@ it('an upgrade is refused if its upload is deleted between its check and its sta
 it('an upgrade is accepted if something else changes between its check and its start', async () => {
   const { send } = await startRace(() =>
     server.post('/admin/services/createFolder', { token: admin, folderName: 'Other' }),
+  );
+  expect((await send()).statusCode).toBe(200);
+});
+
+it('an upgrade is accepted if the store reads the same versions again between its check and its start', async () => {
+  const { send } = await startRace(() =>
+    server.store.update((transaction) =>
+      transaction.write(deployment, structuredClone(transaction.read(deployment))),
+    ),
   );
   expect((await send()).statusCode).toBe(200);
 });

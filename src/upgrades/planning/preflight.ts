@@ -33,10 +33,14 @@ function readBasis(reader: Reader) {
   return { present: reader.read(deployment), imported: reader.read(importedManifest) };
 }
 
-/** Stored values are immutable, so one that nobody has written since is the same object. */
 export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
   const { present, imported } = readBasis(reader);
-  return present === basis.present && imported === basis.imported;
+  return isSame(present, basis.present) && isSame(imported, basis.imported);
+}
+
+/** A value that nobody has written is the same object, unless the store has read everything again meanwhile. */
+function isSame(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
 const noSteps: PlannedSteps = { steps: [], workloads: 0 };

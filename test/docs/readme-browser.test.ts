@@ -15,8 +15,9 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     const labels = [...steps.matchAll(/\*\*(.+?)\*\*/gs)].map(([, label]) => label?.replace(/\s+/g, ' '));
     expect(labels).toEqual([
       'Choose',
-      'License file',
-      'Upload the file and show the plan',
+      'Upload a file …',
+      'Upload file',
+      'Show the plan',
       'Start the upgrade',
     ]);
     const { pathname } = new URL(/<(http:[^>]*)>/.exec(steps)?.[1] ?? '');
@@ -29,8 +30,10 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
-    await page.getByLabel('License file').setInputFiles(`${checkout}package.json`);
-    await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
+    await page.getByRole('link', { name: 'Upload a file …' }).click();
+    await page.getByLabel('File').setInputFiles(`${checkout}package.json`);
+    await page.getByRole('button', { name: 'Upload file' }).click();
+    await page.getByRole('button', { name: 'Show the plan' }).click();
     const confirm = page.getByLabel('to confirm').first();
     await confirm.fill((await confirm.getAttribute('title')) ?? '');
     await page.getByRole('button', { name: 'Start the upgrade' }).click();

@@ -56,6 +56,17 @@ describe('a manifest', () => {
     expect('versions' in result && result.versions[1]?.isMandatoryUpdate).toBe(true);
   });
 
+  it('has at most 500 versions', () => {
+    const chain = Array.from({ length: 501 }, (_, n) => release(`r${n}`, String(n + 1), String(n)));
+    expect(read(chain.slice(0, 500))).toHaveProperty('versions.499.id', 'r499');
+    expect(() => read(chain)).toThrow(
+      expect.objectContaining({
+        kind: 'too-large',
+        problems: [{ message: 'A version manifest must have at most 500 versions.' }],
+      }) as Error,
+    );
+  });
+
   it('is refused with every problem at once, including broken links', () => {
     const broken = [
       { id: 'q' },

@@ -1,5 +1,5 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery; and the operations that repeat
-// one delivery, or all that match a filter.
+// one delivery, or every delivery that matches a filter.
 import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';

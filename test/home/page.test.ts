@@ -1,7 +1,9 @@
 // The home page and what each role sees there.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { createTestStore } from '../kit/store.ts';
 import { linkOf } from '../upgrades/page-kit.ts';
 
 let server: Hooks;
@@ -236,6 +238,22 @@ describe('webhooks', () => {
     await server.act(`${id}/ping`);
     await server.settle();
     expect((await findings())[0]).toBe('Everything works.');
+  });
+
+  it('shows no rate of deliveries that are too many to count', async () => {
+    await server.close();
+    const store = await createTestStore();
+    let isTotalExact = true;
+    const page: Store['deliveries']['page'] = async (filter, start, num) => ({
+      ...(await store.deliveries.page(filter, start, num)),
+      total: filter.states?.includes('delivered') ? 10_000 : 1,
+      isTotalExact: isTotalExact || !filter.states?.includes('delivered'),
+    });
+    server = await startHooks({ store: { ...store, deliveries: { ...store.deliveries, page } } });
+    await server.register();
+    expect((await cards()).Webhooks).toContain('99 % delivered in the last 24 hours');
+    isTotalExact = false;
+    expect((await cards()).Webhooks).not.toContain('delivered');
   });
 
   it('says how many more failures deactivate a webhook, until it works again', async () => {

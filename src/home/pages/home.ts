@@ -294,14 +294,21 @@ function stackedBar(parts: readonly Part[]): Html {
     >${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}`;
 }
 
-/** Of the deliveries that were created in the last 24 hours and have ended. */
+/** Of the deliveries that were created in the last 24 hours and have ended, unless they are too many to count. */
 async function successRate(store: ReadableStore, now: number): Promise<Html | false> {
-  const count = async (state: 'delivered' | 'failed') =>
-    (await store.deliveries.page({ states: [state], from: now - dayMs }, 0, 0)).total;
+  const count = async (state: 'delivered' | 'failed') => {
+    const filter = { states: [state], from: now - dayMs };
+    const { total, isTotalExact } = await store.deliveries.page(filter, 0, 0);
+    return isTotalExact ? total : Infinity;
+  };
   const [delivered, failed] = await whileAvailable(
     () => Promise.all([count('delivered'), count('failed')]),
     [0, 0],
   );
   const ended = delivered + failed;
-  return ended > 0 && html`${Math.floor((100 * delivered) / ended)} % delivered in the last 24 hours`;
+  return (
+    ended > 0 &&
+    ended < Infinity &&
+    html`${Math.floor((100 * delivered) / ended)} % delivered in the last 24 hours`
+  );
 }

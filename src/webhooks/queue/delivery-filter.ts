@@ -21,7 +21,7 @@ export const maxCountedDeliveries = 10_000;
 
 export type DeliveryPage = {
   readonly deliveries: readonly Delivery[];
-  /** How many match, at most `maxCounted`. */
+  /** How many match, at most `maxCountedDeliveries`. */
   readonly total: number;
   /** Whether `total` is exact, because no more match. */
   readonly isTotalExact: boolean;

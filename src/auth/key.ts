@@ -25,7 +25,7 @@ export const keys: Table<Key> = {
   auditFields: ({ name, username, role, expires }) => ({ name, user: username, role, expiresAt: expires }),
 };
 
-export const maxKeysPerUser = 50;
+const maxKeysPerUser = 50;
 
 const prefix = 'stw_';
 const secretBytes = 32;

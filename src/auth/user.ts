@@ -100,7 +100,7 @@ export function renewProvidedUser(transaction: Transaction, given: NewProvidedUs
 }
 
 /** A user keeps the first name. Throws if a new user has the name of another one. */
-export function findProvidedUser(
+function findProvidedUser(
   reader: Reader,
   { username, subject: { issuer, id } }: Pick<NewProvidedUser, 'username' | 'subject'>,
 ): User | undefined {

@@ -27,7 +27,7 @@ export function derive({ secret }: Attempt, purpose: 'state' | 'nonce' | 'verifi
 }
 
 /** Where the cookie is sent to, and whether by https only. */
-export type CookiePlace = { readonly path: string; readonly isHttps: boolean };
+type CookiePlace = { readonly path: string; readonly isHttps: boolean };
 
 export function writeAttempt(attempt: Attempt, place: CookiePlace): string {
   const value = Buffer.from(JSON.stringify(attempt)).toString('base64url');

@@ -47,7 +47,8 @@ export function settingsOf(...path: readonly Version[]): UpgradeSettings {
     const known = inputs.get(input.id);
     inputs.set(input.id, known ? { ...known, required: known.required === true || input.required } : input);
   }
-  const all = [...[...inputs.values()].filter(({ id }) => id !== volumes.id), volumes];
+  inputs.delete(volumes.id);
+  const all = [...inputs.values(), volumes];
   // Pages build HTML ids from `seqNum`, so it must be unique: a value from the form is ignored.
   return {
     userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),

@@ -74,7 +74,7 @@ describe('a webhook', () => {
     expect(textOf(await see(`${all}/${id}`))).not.toContain('Last ping');
   });
 
-  it('has one button that redelivers all that failed', async () => {
+  it('has one button that redelivers every failed delivery', async () => {
     await hooks.act('settings', { ...quick, numberOfFailures: '100', notificationAttempts: '1' });
     const { id } = await hooks.register();
     await hooks.publish();

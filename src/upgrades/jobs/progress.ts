@@ -1,7 +1,7 @@
 // How far a job is: its steps, weighted by how long a step of their kind takes, and the time that is left.
 //
 // The kind of a step is its id, or `skipped`. Its weight is the mean duration of such steps in this job and in the
-// earlier ones. As long as there is none, it is the mean of similar kinds, or of all steps. The weights change while
+// earlier ones. Before the first measurement, it is the mean of similar kinds, or of all steps. The weights change while
 // the job runs, so `percent` is stored: it goes down only when a workload is put back.
 import type { Plan, Step } from '../planning/plan.ts';
 import { isTemplateStepId } from '../planning/step-ids.ts';

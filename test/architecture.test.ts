@@ -1,10 +1,49 @@
 // The structure of the code: imports point in one direction, rules do no I/O, and few files touch the outside.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folderOf, layerOf, layers, sources } from './kit/layers.ts';
 
 const root = new URL('../', import.meta.url);
+
+/** The files of src, such as `webhooks/queue/delivery.ts`. */
+const sources = readdirSync(new URL('src/', root), {
+  recursive: true,
+  encoding: 'utf8',
+})
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.replaceAll('\\', '/'));
+
+/** From the bottom to the top. */
+const layers = ['lib', 'store', 'features', 'protocols', 'edges', 'process'] as const;
+type Layer = (typeof layers)[number];
+
+const layersOfFolders: Readonly<Record<string, Layer>> = {
+  lib: 'lib',
+  store: 'store',
+  http: 'protocols',
+  soap: 'protocols',
+  rest: 'protocols',
+  console: 'protocols',
+  config: 'process',
+  app: 'process',
+  commands: 'process',
+  testing: 'process',
+  '': 'process',
+};
+
+/** The first folder of the file. Empty for an entry point. */
+function folderOf(name: string): string {
+  return name.includes('/') ? (name.split('/')[0] ?? '') : '';
+}
+
+/** The layer follows from the folder. The edges of a feature are its pages, and the files that its protocols name. */
+function layerOf(name: string): Layer {
+  const layer = layersOfFolders[folderOf(name)];
+  if (layer !== undefined) return layer;
+  const isEdge = posix.dirname(name).endsWith('/pages') || /(^|[/.])(rest|soap)\.ts$/.test(name);
+  return isEdge ? 'edges' : 'features';
+}
+
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
 
 const levelOf = (name: string) => layers.indexOf(layerOf(name));

@@ -1,4 +1,4 @@
-// The documents of the repository, and what their Markdown contains: headings, links, code spans and cited tests.
+// The documents of the repository, and what their Markdown contains: headings, links and code spans.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
@@ -44,11 +44,6 @@ function withoutCode(text: string): string {
   return withoutBlocks(text).replace(/(`+)(?!`)[\s\S]*?(?<!`)\1(?!`)/g, onlyLineBreaks);
 }
 
-/** The text without code and quotations. Lines keep their numbers. */
-export function proseOf(text: string): string {
-  return withoutCode(text).replace(/"[^"\n]*"|“[^”]*”/g, onlyLineBreaks);
-}
-
 function onlyLineBreaks(text: string): string {
   return text.replace(/[^\n]/g, '');
 }
@@ -90,14 +85,6 @@ export function linksIn(text: string): string[] {
   const references = prose.matchAll(/^ {0,3}\[[^\]]+\]:\s+<?([^\s>]+)>?/gm);
   const html = prose.matchAll(/\b(?:href|src|srcset)="([^"\s]+)[^"]*"/g);
   return [...inline, ...references, ...html].map(([, target = '']) => target);
-}
-
-/** Tests that a page cites: the code span of a test file, followed by titles in “quotes”. */
-export function citedTests(text: string): { file: string; title: string }[] {
-  const cited = withoutBlocks(text).matchAll(/`([\w./-]+\.test\.ts)`((?:,?\s+(?:and\s+)?“[^”]+”)+)/g);
-  return [...cited].flatMap(([, file = '', titles = '']) =>
-    [...titles.matchAll(/“([^”]+)”/g)].map(([, title = '']) => ({ file, title: title.replace(/\s+/g, ' ') })),
-  );
 }
 
 /** The names of the npm scripts that a page mentions, in code blocks too. */

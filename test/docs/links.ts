@@ -1,9 +1,8 @@
-// Finds what documents cite and the repository does not have: pages, anchors, files, test titles and npm scripts.
+// Finds what documents cite and the repository does not have: pages, anchors, files and npm scripts.
 import { posix } from 'node:path';
 import {
   type Document,
   anchorsIn,
-  citedTests,
   codeSpans,
   exists,
   filesIn,
@@ -12,37 +11,26 @@ import {
   readDocument,
 } from './documents.ts';
 
-/** The part of the repository that the checks need; tests replace it. */
-export type Repository = {
-  readonly exists: (path: string) => boolean;
-  readonly read: (path: string) => string;
-  /** The paths of all source files. */
-  readonly sources: readonly string[];
-};
-
-export const repository: Repository = {
-  exists,
-  read: (path) => readDocument(path).text,
-  sources: ['src/', 'test/', 'bench/', 'scripts/', 'examples/'].flatMap((folder) =>
-    filesIn(folder, /\.(ts|js|sql)$/),
-  ),
-};
+/** The paths of all source files. */
+const sources = ['src/', 'test/', 'bench/', 'scripts/', 'examples/'].flatMap((folder) =>
+  filesIn(folder, /\.(ts|js|sql)$/),
+);
 
 /** Relative links whose file or anchor does not exist. */
-export function brokenLinks({ path, text }: Document, files: Repository = repository): string[] {
+export function brokenLinks({ path, text }: Document): string[] {
   return linksIn(text)
     .filter((target) => !/^[a-z][a-z0-9+.-]*:/i.test(target))
     .filter((target) => {
       const [file = '', anchor = ''] = target.split('#', 2);
       const resolved = file === '' ? path : posix.join(posix.dirname(path), decodeURI(file));
-      return !isFound(resolved, anchor, files);
+      return !isFound(resolved, anchor);
     })
     .map((target) => `${path}: the link ${target} leads nowhere.`);
 }
 
-function isFound(file: string, anchor: string, files: Repository): boolean {
-  if (file.startsWith('..') || !files.exists(file)) return false;
-  return anchor === '' || !file.endsWith('.md') || anchorsIn(files.read(file)).has(anchor);
+function isFound(file: string, anchor: string): boolean {
+  if (file.startsWith('..') || !exists(file)) return false;
+  return anchor === '' || !file.endsWith('.md') || anchorsIn(readDocument(file).text).has(anchor);
 }
 
 const folders = /^(src|test|docs|deploy|bench|scripts|wsdl|examples)\/[\w./*{},-]*$/;
@@ -51,10 +39,10 @@ const topLevel =
 const source = /^[\w./-]+\.(ts|sql)$/;
 
 /** Code spans that look like files of the repository and are none. */
-export function missingFiles({ path, text }: Document, files: Repository = repository): string[] {
+export function missingFiles({ path, text }: Document): string[] {
   return codeSpans(text)
     .map((span) => span.replace(/(#[\w-]+|:\d+)$/, ''))
-    .filter((span) => !expandBraces(span).every((name) => isNoFile(name) || isFile(name, files)))
+    .filter((span) => !expandBraces(span).every((name) => isNoFile(name) || isFile(name)))
     .map((span) => `${path}: the file ${span} does not exist.`);
 }
 
@@ -63,11 +51,11 @@ function isNoFile(name: string): boolean {
 }
 
 /** Pages may cite a source by the end of its path. */
-function isFile(name: string, files: Repository): boolean {
+function isFile(name: string): boolean {
   if (!folders.test(name) && !topLevel.test(name)) {
-    return files.sources.some((path) => path === name || path.endsWith(`/${name}`));
+    return sources.some((path) => path === name || path.endsWith(`/${name}`));
   }
-  return files.exists(name.replace(/[^/]*\*.*$/, ''));
+  return exists(name.replace(/[^/]*\*.*$/, ''));
 }
 
 /** `a/{b,c}.ts` → `a/b.ts`, `a/c.ts`. */
@@ -75,16 +63,6 @@ function expandBraces(name: string): string[] {
   const [all, before = '', list = '', after = ''] = /^([^{]*)\{([^{}]*)\}(.*)$/.exec(name) ?? [];
   if (all === undefined) return [name];
   return list.split(',').flatMap((part) => expandBraces(before + part + after));
-}
-
-/** Cited tests whose file does not exist or does not contain the title. */
-export function missingTests({ path, text }: Document, files: Repository = repository): string[] {
-  return citedTests(text)
-    .filter(({ file, title }) => {
-      const found = [file, `test/${file}`].find(files.exists);
-      return found === undefined || !files.read(found).replaceAll("\\'", "'").includes(title);
-    })
-    .map(({ file, title }) => `${path}: ${file} has no test “${title}”.`);
 }
 
 /** Scripts that package.json does not have. */
@@ -95,12 +73,12 @@ export function missingScripts({ path, text }: Document, scripts: readonly strin
 }
 
 /** Pages and anchors that source files cite, as `docs/page.md#anchor`. */
-export function missingCitations({ path, text }: Document, files: Repository = repository): string[] {
+export function missingCitations({ path, text }: Document): string[] {
   const cited = [...text.matchAll(/\bdocs\/[\w/-]+\.md(?:#[\w-]+)?/g)].map(([citation]) => citation);
   return [...new Set(cited)]
     .filter((citation) => {
       const [file = '', anchor = ''] = citation.split('#', 2);
-      return !isFound(file, anchor, files);
+      return !isFound(file, anchor);
     })
     .map((citation) => `${path}: ${citation} does not exist.`);
 }

@@ -1,13 +1,12 @@
 // Starts the built server as a process of its own and sends requests to it, for the benchmarks that measure it from
 // outside.
-import { Blob } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
-import { FormData, Pool } from 'undici';
+import { Pool } from 'undici';
 import { listening } from './kit.js';
 
 const password = 'a password for benches';
@@ -59,14 +58,6 @@ export class Server {
     return this.#send({ method, path, headers, body: new URLSearchParams(form).toString() });
   }
 
-  /** Sends a form with a JSON file. */
-  upload(path, fields, { field, json }) {
-    const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.append(name, value);
-    body.append(field, new Blob([JSON.stringify(json)], { type: 'application/json' }), 'file.json');
-    return this.#send({ method: 'POST', path, headers: { authorization: `Bearer ${this.#token}` }, body });
-  }
-
   askSoap(path, body) {
     return this.#send({ method: 'POST', path, headers: { 'content-type': 'text/xml' }, body });
   }
@@ -110,10 +101,6 @@ export class Server {
     const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
     const read = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)[1]) / 1024;
     return { resident: read('VmRSS'), peak: read('VmHWM') };
-  }
-
-  signal(name) {
-    this.#child.kill(name);
   }
 
   /** Kills the process: a benchmark starts the next one on another database, or after the lease of this one. */

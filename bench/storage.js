@@ -4,15 +4,11 @@
 // build.
 import { parseArgs } from 'node:util';
 import { print, printTable } from './kit.js';
-import { measureCrashes } from './storage/crashes.js';
 import { startDatabases } from './storage/databases.js';
 import { measureDeliveries, measureDrain } from './storage/deliveries.js';
-import { measureFaults } from './storage/faults.js';
 import { measureFind } from './storage/find.js';
 import { measurePublish } from './storage/publish.js';
-import { measureReads } from './storage/reads.js';
-import { measureEmptying, measureSize, measureSnapshot } from './storage/rough.js';
-import { measureSizing } from './storage/sizing.js';
+import { measureEmptying, measureSnapshot } from './storage/rough.js';
 import { measureStart } from './storage/start.js';
 import { measureSweeps } from './storage/sweeps.js';
 
@@ -21,15 +17,10 @@ const parts = {
   publish: measurePublish,
   deliveries: measureDeliveries,
   drain: measureDrain,
-  faults: measureFaults,
   sweeps: measureSweeps,
-  reads: measureReads,
   find: measureFind,
-  crashes: measureCrashes,
   snapshot: measureSnapshot,
   emptying: measureEmptying,
-  size: measureSize,
-  sizing: measureSizing,
 };
 
 const { values: given, positionals } = parseArgs({

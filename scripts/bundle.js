@@ -45,7 +45,7 @@ export async function bundle(entries, folder) {
   for (const [from, to] of runtimeFiles) cpSync(join(root, from), join(folder, to), { recursive: true });
 }
 
-/** Bundles a variant of the server for tests and benchmarks. `remove` deletes its folder. */
+/** Bundles a variant of the server for tests. `remove` deletes its folder. */
 export async function bundleVariant(entries) {
   // Inside node_modules, so that the bundle finds the packages that are no part of it.
   const cache = join(root, 'node_modules/.cache');

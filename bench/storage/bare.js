@@ -2,12 +2,15 @@
 // batches and does nothing else: no signatures, no retries, no failure counts, no turns between receivers, no
 // recovery of the deliveries of a dead process.
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { concurrencyOf, send, servePublishing } from './peer.js';
+import { Agent, request } from 'undici';
 
 const [databaseUrl, processes, ...urls] = process.argv.slice(2);
-const concurrency = concurrencyOf(urls.length, Number(processes));
+/** As Steward: at most four requests to one receiver at the same time, over all processes. */
+const concurrency = Math.ceil((4 * urls.length) / Number(processes));
 const history = 100;
 const smallestBatch = concurrency / 2;
 const pollMs = 10;
@@ -45,6 +48,16 @@ const pool = new pg.Pool({ connectionString: databaseUrl });
 await pool.query(tables);
 
 const run = (name, text, values) => pool.query({ name, text, values });
+
+const dispatcher = new Agent();
+const headers = { 'content-type': 'application/json', 'user-agent': 'Steward/bench' };
+
+async function send(url, body) {
+  const answer = await request(url, { method: 'POST', dispatcher, headers, body });
+  const text = await answer.body.text();
+  if (answer.statusCode !== 200) throw new Error(`a receiver answered ${answer.statusCode}`);
+  return text;
+}
 
 let sending = 0;
 let sent = [];
@@ -85,9 +98,27 @@ async function trim() {
   }
 }
 
+/** Takes events over HTTP and sends the address to the parent. */
+async function servePublishing() {
+  const server = createServer((incoming, response) => {
+    let body = '';
+    incoming.setEncoding('utf8');
+    incoming.on('data', (chunk) => (body += chunk));
+    incoming.on('end', () => {
+      const { eventId, data } = JSON.parse(body);
+      run('publish', publishing, [eventId, urls.length, Date.now(), data]).then(
+        () => response.end('{"status":"success"}'),
+        (error) => response.writeHead(500).end(error.message),
+      );
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  process.on('disconnect', () => process.exit());
+  process.send(`http://127.0.0.1:${server.address().port}`);
+}
+
 void claim();
 void record();
 void trim();
-await servePublishing((eventId, data) =>
-  run('publish', publishing, [eventId, urls.length, Date.now(), data]),
-);
+await servePublishing();

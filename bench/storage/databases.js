@@ -7,8 +7,8 @@ import { createPostgresDirectory, createPostgresServer } from '../../test/kit/po
 
 export async function startDatabases() {
   const directory = await createPostgresDirectory();
-  // Enough connections for six processes of Steward, or three of graphile-worker. All other settings are the
-  // defaults, so every commit waits for the disk.
+  // Enough connections for six processes of Steward. All other settings are the defaults, so every commit waits for
+  // the disk.
   const server = await createPostgresServer(directory, ['max_connections=300']);
   const admin = new pg.Client(server.url);
   await admin.connect();

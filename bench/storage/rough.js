@@ -1,5 +1,4 @@
-// Measures where a database is rougher than usual: a foreign snapshot, webhooks with very many deliveries, and the
-// size of the tables after many deliveries.
+// Measures where a database is rougher than usual: a foreign snapshot, and webhooks with very many deliveries.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
@@ -13,10 +12,10 @@ const publishers = 16;
 const maxPending = 1_600;
 const data = JSON.stringify({ serviceName: 'Parcels', note: 'n'.repeat(128) });
 
-async function startDelivering(databases, receivers, { entry, processes = 1 }) {
+/** Two processes that publish and deliver. */
+async function startDelivering(databases, receivers, entry) {
   const databaseUrl = await databases.create();
-  const storeUrls = Array.from({ length: processes }, () => databaseUrl);
-  const servers = await startServers(processes, { storeUrls, entry });
+  const servers = await startServers(2, { storeUrls: [databaseUrl, databaseUrl], entry });
   await createWebhooks(servers[0], receivers.answering);
   const before = receivers.received();
   let published = 0;
@@ -31,7 +30,7 @@ async function startDelivering(databases, receivers, { entry, processes = 1 }) {
           else {
             published += 1;
             const event = { changeType: 'ServiceUpdated', payload: data, eventId: randomUUID() };
-            await servers[published % processes].admin('services/webhooks/publish', event);
+            await servers[published % 2].admin('services/webhooks/publish', event);
           }
         }
       }
@@ -50,7 +49,7 @@ export async function measureSnapshot({ databases, scale, entry, report }) {
   const receivers = await startReceivers(receiverCount);
   const costs = {};
   for (const kind of ['without', 'with']) {
-    const queue = await startDelivering(databases, receivers, { entry, processes: 2 });
+    const queue = await startDelivering(databases, receivers, entry);
     const foreign = new pg.Client(queue.databaseUrl);
     await foreign.connect();
     if (kind === 'with') {
@@ -144,46 +143,4 @@ export async function measureEmptying({ databases, scale, entry, report }) {
   receivers.stop();
   await databases.drop(databaseUrl);
   return rows;
-}
-
-const maxGrowth = 1.2;
-
-/**
- * The size of the tables of deliveries while a million of them pass. Autovacuum comes about once a minute, so they hold
- * the deliveries of a minute or two, and must not grow beyond that.
- */
-export async function measureSize({ databases, scale, entry, report }) {
-  const count = Math.round(1_000_000 * scale);
-  const receivers = await startReceivers(receiverCount);
-  const queue = await startDelivering(databases, receivers, { entry });
-  const readSizes = () =>
-    withClient(queue.databaseUrl, async (client) => {
-      const { rows } = await client.query(
-        `select relname as name, pg_table_size(oid) / 1e6 as heap, pg_indexes_size(oid) / 1e6 as indexes
-         from pg_class where relname in ('deliveries', 'queue', 'finished')`,
-      );
-      return rows.map(({ name, heap, indexes }) => ({ name, heap: Number(heap), indexes: Number(indexes) }));
-    });
-  const totals = [];
-  for (let part = 1; part <= 10; part += 1) {
-    await queue.deliver((count * part) / 10);
-    const sizes = await readSizes();
-    totals.push(sizes.reduce((sum, { heap, indexes }) => sum + heap + indexes, 0));
-    const shown = sizes.map(
-      ({ name, heap, indexes }) => `${name} ${heap.toFixed(0)} + ${indexes.toFixed(0)} MB`,
-    );
-    report(`after ${(count * part) / 10} deliveries: ${shown.join(', ')}`);
-  }
-  await queue.stop();
-  receivers.stop();
-  await databases.drop(queue.databaseUrl);
-  const [middle, last] = [Math.max(...totals.slice(0, 5)), totals.at(-1)];
-  return [
-    {
-      figure: `tables and indexes after ${count} deliveries: ${last.toFixed(0)} MB to ${middle.toFixed(0)} MB in the first half`,
-      required: `at most ${maxGrowth}`,
-      measured: (last / middle).toFixed(2),
-      isMet: last <= maxGrowth * middle,
-    },
-  ];
 }

@@ -89,10 +89,6 @@ class Writes {
     return this.#all.length - this.#accepted.length;
   }
 
-  get firstAcceptedAt() {
-    return Math.min(...this.#accepted.map(({ endedAt }) => endedAt));
-  }
-
   /** The duration that `share` of all accepted writes did not exceed. */
   duration(share) {
     const durations = this.#accepted.map(({ startedAt, endedAt }) => endedAt - startedAt);
@@ -103,10 +99,5 @@ class Writes {
   get longestPause() {
     const times = [this.#from, ...this.#accepted.map(({ endedAt }) => endedAt), this.#to];
     return times.reduce((longest, time, n) => Math.max(longest, n === 0 ? 0 : time - times[n - 1]), 0);
-  }
-
-  /** The longest time until any answer, also a refusal. */
-  get longestWait() {
-    return this.#all.reduce((longest, { startedAt, endedAt }) => Math.max(longest, endedAt - startedAt), 0);
   }
 }

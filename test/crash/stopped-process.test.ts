@@ -13,10 +13,7 @@ import {
   startSteward,
 } from './steward.ts';
 
-/**
- * The others accept this many writes of each kind while the process is stopped. `node bench/storage.js faults`
- * measures how soon.
- */
+/** The others accept this many writes of each kind while the process is stopped. */
 const acceptedWrites = 3;
 /** What the stopped process had claimed is delivered after its lease. */
 const settled = { timeout: 60_000, interval: 100 };

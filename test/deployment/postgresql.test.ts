@@ -1,14 +1,23 @@
 // Runs the commands of docs/operate/postgresql.md in one shell, on a PostgreSQL of the test kit; only ports and the
 // directory differ. The part with nginx is skipped where nginx is not installed.
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
-import { type Command, Ports, type Shell, expectAnswer, openShell, readCommands, readSql } from './page.ts';
+import {
+  type Command,
+  Ports,
+  type Shell,
+  checkout,
+  expectAnswer,
+  openShell,
+  readCommands,
+  readSql,
+} from './page.ts';
 
 const hasCurl = ['/usr/bin/curl', '/bin/bash'].every((path) => existsSync(path));
 const hasNginx = hasCurl && existsSync('/usr/sbin/nginx');
@@ -43,6 +52,9 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
     await ports.reserve('8080', '8081', '8082', '8083');
     folder = await mkdtemp(join(tmpdir(), 'steward-page-'));
     symlinkSync(dirname(inject('serverEntry')), join(folder, 'dist'));
+    const proxy = readFileSync(join(checkout, 'examples/nginx.conf'), 'utf8');
+    mkdirSync(join(folder, 'examples'));
+    writeFileSync(join(folder, 'examples/nginx.conf'), ports.inCommands(proxy));
     // The page uses the default port.
     shell = openShell(folder, { PORT: ports.get('8080') });
     const administrator = new Client(postgres.url);

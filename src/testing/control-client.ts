@@ -1,4 +1,5 @@
-// A client of the test control API (docs/protocol.md#test-control), for programs that test against Steward.
+// A client of the test control API (docs/guides/testing-with-steward.md#control-the-server), for programs that test
+// against Steward.
 import type { ErrorKind } from '../lib/errors.ts';
 
 export type StewardControl = {

@@ -1,40 +1,13 @@
-// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `long`, `cost` and `ci`.
+// Configures which tests run where. Four folders decide it: `test/process`, `test/browser` and `test/documents` need processes, a browser
+// or other programs, `test/long` repeats and measures. `npm test` runs all other folders; `.ci/run` runs all.
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Tests of processes that die, of connections that break, and of the files for a deployment. */
-const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
+const all = ['test/**/*.test.ts'];
+const onlyInCi = ['test/{process,browser,documents,long}/**'];
 
-/** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
-const long = [
-  'test/crash/{deliveries,upgrade}.test.ts',
-  'test/hard/stalled-readers.test.ts',
-  'test/testing/rounds.test.ts',
-];
-
-/**
- * Tests of documents (generated pages, pictures, examples, and pages whose commands they run), of the package and of accessibility. Only
- * `--mode ci` runs them, which `.ci/run` does: a change of the code seldom breaks them.
- */
-const inCi = [
-  'test/examples/**/*.test.ts',
-  'test/docs/*.generated.test.ts',
-  'test/docs/{shell,readme-browser}.test.ts',
-  'test/rest/generated-client.test.ts',
-  'test/package.test.ts',
-  'test/browser/accessibility.test.ts',
-  'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
-];
-
-/** Writes files that tests read, only where RECORD_JOBS asks for it. */
-const recorder = process.env.RECORD_JOBS === undefined ? ['test/upgrades/record-jobs.test.ts'] : [];
-
-/** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
-const slow = [
-  'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,regular-expressions,start}.test.ts',
-  'test/{testing/state,upgrades/executor-contract,upgrades/model}.test.ts',
-];
+/** Folders whose tests need PostgreSQL or other programs, or take long. `--mode quick` leaves them out. */
+const slow = ['test/{hard,interop,kubernetes,store}/**'];
 
 /**
  * Tests of whole servers that run on both stores: those of data that grows, and of what several processes share. The contract suites in
@@ -43,9 +16,12 @@ const slow = [
 const stores = ['test/**/*.stores.test.ts'];
 const wholeServers = ['test/{audit,auth,catalog,golden,http,rest,upgrades,uploads,webhooks}/**/*.test.ts'];
 
+/** Tests of work with a limit of processor time, which only `--mode cost` measures. */
+const cost = ['test/**/*.cost.test.ts'];
+
 /** The files that take longest. They start first: one that started last would run alone in the end. */
 const longest =
-  /test\/(browser\/|docs\/shell|main\.|hard\/(fuzz|body-memory)|kubernetes\/(final-check|executor)|store\/|crash\/(lost-|step-|three-|database|kubernetes|upgrade))/;
+  /test\/(browser\/|documents\/shell|hard\/fuzz|kubernetes\/(final-check|step-|executor)|store\/|process\/(lost-|step-|three-|database|kubernetes|upgrade))/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -54,59 +30,39 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Tests of work with a limit of processor time, which only `--mode cost` measures. */
-const cost = [
-  'test/hard/{bodies,found,fuzz,large-catalog,manifests}.test.ts',
-  'test/kubernetes/{matching,registry-auth}.test.ts',
-  'test/store/token-rules.test.ts',
-];
-
 /** A real cluster is slower than the one of the tests. */
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 const globalSetup = ['test/kit/postgres.setup.ts', 'test/kit/bundle.setup.ts'];
-const all = ['test/**/*.test.ts'];
-
-const projects = {
-  memory: {
-    name: 'memory',
-    include: all,
-    exclude: [...crash, ...long, ...inCi, ...recorder],
-    globalSetup,
-  },
-  // After the others, with more workers: these tests wait longer, for leases and for processes.
-  postgres: {
-    name: 'postgres',
-    include: [...stores, ...crash],
-    exclude: [...long, ...inCi],
-    env: { TEST_STORE: 'postgres' },
-    globalSetup,
-    maxWorkers: 4,
-    testTimeout: 300_000,
-    sequence: { groupOrder: 1 },
-  },
-};
+const onPostgres = { env: { TEST_STORE: 'postgres' }, globalSetup, testTimeout: 300_000 };
+/** After the others, with more workers: these tests wait longer, for leases and for processes. */
+const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 const modes = {
-  test: [projects.memory, projects.postgres],
-  ci: [{ name: 'ci', include: inCi, globalSetup, testTimeout: 300_000 }],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...inCi, ...recorder] }],
+  test: [
+    { name: 'memory', include: all, exclude: onlyInCi, globalSetup },
+    { name: 'postgres', include: stores, exclude: onlyInCi, ...onPostgres, ...waiting },
+  ],
+  quick: [{ name: 'quick', include: all, exclude: [...onlyInCi, ...slow] }],
+  ci: [
+    {
+      name: 'ci',
+      include: ['test/{browser,documents,long}/**/*.test.ts'],
+      globalSetup,
+      testTimeout: 300_000,
+    },
+    { name: 'process', include: ['test/process/**/*.test.ts'], ...onPostgres, ...waiting },
+  ],
   // One worker, so that the tests do not slow each other down.
   cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],
   long: [
     {
       name: 'long',
-      include: ['test/hard/fuzz.test.ts', 'test/upgrades/model.test.ts', ...long],
-      env: { FUZZ_REQUESTS: '100000', FUZZ_RUNS: '2000' },
+      include: ['test/long/**/*.test.ts', 'test/hard/fuzz.cost.test.ts', 'test/upgrades/model.test.ts'],
+      env: { FUZZ_REQUESTS: '100000', FUZZ_RUNS: '2000', ROUNDS: '1000' },
       globalSetup,
     },
-    {
-      name: 'postgres',
-      include: wholeServers,
-      exclude: [...stores, ...recorder],
-      env: { TEST_STORE: 'postgres' },
-      globalSetup,
-    },
+    { name: 'postgres', include: wholeServers, exclude: stores, ...onPostgres },
   ],
 };
 

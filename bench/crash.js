@@ -21,5 +21,5 @@ async function run(title, path, settings = {}) {
   if (code !== 0) process.exit(1);
 }
 
-await run(`${kills} kills`, 'test/crash/three-processes.test.ts', { CRASH_KILLS: String(kills) });
-for (let round = 1; round <= rounds; round += 1) await run(`round ${round} of ${rounds}`, 'test/crash');
+await run(`${kills} kills`, 'test/process/three-processes.test.ts', { CRASH_KILLS: String(kills) });
+for (let round = 1; round <= rounds; round += 1) await run(`round ${round} of ${rounds}`, 'test/process');

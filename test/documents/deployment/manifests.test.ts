@@ -1,0 +1,296 @@
+// Tests the files in deploy/: they match the schemas of Kubernetes, kubectl accepts them, and they fit the server.
+import type * as client from '@kubernetes/client-node';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseEnv, promisify } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type ConfigError, readConfig } from '../../../src/config/config.ts';
+import {
+  eventPermissions,
+  neededPermissions,
+  templatePermissions,
+} from '../../../src/upgrades/executors/kubernetes/namespace.ts';
+import { selectTemplates } from '../../../src/upgrades/executors/kubernetes/step-job.ts';
+import { freshRelease } from '../../../src/upgrades/versions/built-in-manifest.ts';
+import { readManifest } from '../../../src/upgrades/versions/manifest.ts';
+import { type Manifest, problemsOf, readManifests } from '../../kit/manifests.ts';
+import { variableNames } from '../../kit/variables.ts';
+import { startApiServer } from '../../kubernetes/api-server.ts';
+
+const checkout = fileURLToPath(new URL('../../../', import.meta.url));
+const textOf = (path: string) => readFileSync(join(checkout, path), 'utf8');
+const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
+
+/** The folders that can be applied alone. */
+const folders = ['deploy/kubernetes', 'deploy/scratch', 'deploy/steps'];
+const files = [...folders, 'deploy/step-templates']
+  .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => `${folder}/${name}`))
+  .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'));
+const build = (folder: string) =>
+  readManifests(execFileSync('kubectl', ['kustomize', folder], { cwd: checkout, encoding: 'utf8' }));
+
+type Kind =
+  | 'CronJob'
+  | 'Deployment'
+  | 'PodDisruptionBudget'
+  | 'Role'
+  | 'RoleBinding'
+  | 'Secret'
+  | 'Service'
+  | 'StatefulSet';
+function find<K extends Kind>(manifests: Manifest[], kind: K, name = 'steward') {
+  const found = manifests.find((one) => one.kind === kind && one.metadata.name === name);
+  if (!found) throw new Error(`missing ${kind} ${name}`);
+  return found as unknown as InstanceType<(typeof client)[`V1${K}`]>;
+}
+
+const inFolder = (folder: string) =>
+  files.filter((path) => path.startsWith(`${folder}/`)).flatMap((path) => readManifests(textOf(path)));
+const steward = inFolder('deploy/kubernetes');
+const scratch = inFolder('deploy/scratch');
+const steps = inFolder('deploy/steps');
+const { spec } = find(steward, 'Deployment');
+const pod = spec?.template.spec;
+const container = pod?.containers[0];
+
+describe('the manifests', () => {
+  it.each(files)('%s matches the schemas of Kubernetes', (path) => {
+    expect(readManifests(textOf(path)).flatMap(problemsOf)).toEqual([]);
+  });
+
+  it.skipIf(!hasKubectl).each(folders)(
+    'kustomize builds %s into valid objects of one namespace',
+    (folder) => {
+      const built = build(folder);
+      expect(built.flatMap(problemsOf)).toEqual([]);
+      const namespaces = new Set(built.map(({ metadata }) => metadata.namespace));
+      expect(namespaces.size).toBe(1);
+      for (const { subjects = [] } of built.filter(
+        ({ kind }) => kind === 'RoleBinding',
+      ) as client.V1RoleBinding[])
+        expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
+    },
+  );
+
+  it('are refused with a wrong type, a missing field, an unknown field or an unknown kind', () => {
+    const broken = (change: (text: string) => string) =>
+      readManifests(change(textOf('deploy/kubernetes/deployment.yaml'))).flatMap(problemsOf);
+    expect(broken((text) => text.replace('replicas: 2', 'replicas: two'))[0]).toContain('replicas must be');
+    expect(broken((text) => text.replace('containerPort:', 'hostPort:'))[0]).toContain('containerPort');
+    expect(broken((text) => text.replace('readinessProbe', 'readyProbe'))).toEqual([
+      'unknown field Deployment.spec.template.spec.containers[0].readyProbe',
+    ]);
+    expect(broken((text) => text.replace('apps/v1', 'apps/v1beta1'))[0]).toContain('unknown kind');
+  });
+
+  it.skipIf(!hasKubectl).each(folders)('kubectl apply -k %s accepts every object', async (folder) => {
+    const server = await startApiServer();
+    const home = mkdtempSync(join(tmpdir(), 'steward-kubectl-'));
+    onTestFinished(async () => {
+      rmSync(home, { recursive: true });
+      await server.close();
+    });
+    const options = ['--dry-run=client', '--validate=false', `--server=${server.url}`, '-k', folder];
+    const env = { PATH: process.env.PATH, HOME: home, KUBECONFIG: join(home, 'none') };
+    const { stdout } = await promisify(execFile)('kubectl', ['apply', ...options], { cwd: checkout, env });
+    const lines = stdout.trim().split('\n');
+    expect(lines).toHaveLength(build(folder).length);
+    expect(lines.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
+  });
+});
+
+const permissionsOf = ({ rules }: client.V1Role) =>
+  rules?.flatMap(({ apiGroups = [], resources = [], verbs, resourceNames = [undefined] }) =>
+    resources.flatMap((resource) =>
+      verbs.flatMap((verb) =>
+        resourceNames.map((name) => ({
+          verb,
+          group: apiGroups.join(),
+          resource,
+          ...(name !== undefined && { name }),
+        })),
+      ),
+    ),
+  );
+
+describe('the step templates', () => {
+  it('have exactly the permissions that they need, in a Role of their own', () => {
+    const role = find(inFolder('deploy/step-templates'), 'Role', 'steward-step-templates');
+    expect(permissionsOf(role)).toEqual(templatePermissions);
+  });
+
+  it('of the example are found, and have no problem', () => {
+    const cronJobs = steps.filter(({ kind }) => kind === 'CronJob');
+    const { performers, problems, notices } = selectTemplates(cronJobs);
+    expect({ problems, notices }).toEqual({ problems: [], notices: [] });
+    expect([...performers.templates]).toEqual([
+      ['before', 'backup'],
+      ['before-rollback', 'backup-rollback'],
+      ['database-validate', 'database-validate'],
+      ['after', 'smoke-test'],
+    ]);
+  });
+
+  it.each(['backup', 'backup-rollback', 'database-validate', 'smoke-test'])(
+    'the example %s runs without privileges, and its script is valid',
+    (name) => {
+      const job = find(steps, 'CronJob', name).spec?.jobTemplate.spec?.template.spec;
+      const [task] = job?.containers ?? [];
+      expect(job).toMatchObject({ restartPolicy: 'Never', automountServiceAccountToken: false });
+      expect(task?.securityContext).toEqual(container?.securityContext);
+      const [script = ''] = task?.args ?? [];
+      expect(spawnSync('sh', ['-n'], { input: script, encoding: 'utf8' })).toMatchObject({ status: 0 });
+    },
+  );
+});
+
+describe('the Deployment', () => {
+  it('has exactly the permissions that upgrades need', () => {
+    const wanted = [...neededPermissions, ...eventPermissions];
+    const sort = (list: readonly object[] = []) => list.map((one) => JSON.stringify(one)).sort();
+    expect(sort(permissionsOf(find(steward, 'Role')))).toEqual(sort(wanted));
+    expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
+  });
+
+  it('runs two processes, replaces them one by one, and keeps one available', () => {
+    expect(spec).toMatchObject({
+      replicas: 2,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+      selector: { matchLabels: spec?.template.metadata?.labels },
+    });
+    const budget = find(steward, 'PodDisruptionBudget').spec;
+    expect([budget?.minAvailable, budget?.selector]).toEqual([1, spec?.selector]);
+    const { selector, ports } = find(steward, 'Service').spec ?? {};
+    expect(selector).toEqual(spec?.selector.matchLabels);
+    expect(ports?.[0]?.targetPort).toBe(container?.ports?.[0]?.name);
+    expect(container?.ports?.[0]?.containerPort).toBe(readConfig({}).PORT);
+  });
+
+  it('has probes that the server answers', () => {
+    const probes = [container?.startupProbe, container?.readinessProbe, container?.livenessProbe];
+    const paths = probes.map((probe) => probe?.httpGet?.path);
+    expect(paths).toEqual(['/ready', '/ready', '/health']);
+    const answered = textOf('src/http/probes.ts');
+    for (const path of paths) expect(answered).toContain(`'${path ?? ''}'`);
+  });
+
+  it('gives the server enough time to close', () => {
+    const times = [...textOf('src/app/process.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
+    expect(times).toHaveLength(2);
+    const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
+    expect(command).toBe('sleep');
+    const closing = times.reduce((sum, [, ms = '']) => sum + Number(ms.replaceAll('_', '')) / 1000, 0);
+    expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(Number(seconds) + closing);
+  });
+
+  it('runs without privileges on its node', () => {
+    const user = Number(/^USER (\d+):\d+$/m.exec(textOf('deploy/Dockerfile'))?.[1]);
+    expect(user).toBeGreaterThan(0);
+    const seccompProfile = { type: 'RuntimeDefault' };
+    expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, seccompProfile });
+    expect(container?.securityContext).toEqual({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(Object.keys(container?.resources ?? {})).toEqual(['requests', 'limits']);
+  });
+});
+
+describe('the settings', () => {
+  const text = textOf('deploy/kubernetes/settings.env');
+  const named = [...text.matchAll(/^(?:# )?([A-Z][A-Z0-9_]*)=/gm)].map(([, name = '']) => name);
+  const placeholders = find(steward, 'Secret').stringData ?? {};
+  const inPod = (container?.env ?? []).map(({ name }) => name);
+
+  it('contain every variable of Steward once', () => {
+    // Set by the image, for files that the image does not have, for the store in memory, for the simulated
+    // executor, or for tests.
+    const others = [
+      'HOST',
+      'PORT',
+      'CATALOG_FILE',
+      'KUBECONFIG',
+      'MAX_EVENT_IDS',
+      'UPGRADE_STEP_MS',
+      'SIMULATED_FAILURES',
+      'SIMULATED_STEP_TEMPLATES',
+      'TEST_CONTROL',
+      'TEST_CONTROL_TOKEN',
+      'SEED',
+    ];
+    const ofSteward = inPod.filter((name) => name !== 'NODE_OPTIONS');
+    expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());
+    const secrets = ['STORE_URL', 'ADMIN_PASSWORD', 'SECRET_KEY'];
+    expect(Object.keys(placeholders)).toEqual(secrets);
+    const optional = ['SECRET_KEY_PREVIOUS', 'METRICS_TOKEN', 'OIDC_CLIENT_SECRET'];
+    expect(inPod).toEqual(['NODE_OPTIONS', ...secrets, ...optional, 'KUBERNETES_NAMESPACE']);
+    expect(textOf('deploy/kubernetes/kustomization.yaml')).not.toContain('secret.example.yaml\n');
+  });
+
+  const problemsWith = (secret: Record<string, string>) => {
+    try {
+      const podEnv = { KUBERNETES_NAMESPACE: 'steward', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
+      readConfig({ ...parseEnv(text), ...secret, ...podEnv });
+      return [];
+    } catch (error) {
+      return (error as ConfigError).problems.map((problem) => problem.split(' ')[0] ?? '');
+    }
+  };
+
+  it('are refused with the placeholders of the Secret, and accepted with the Secret of the scratch namespace', () => {
+    expect(problemsWith(placeholders).sort()).toEqual(Object.keys(placeholders).sort());
+    expect(problemsWith(find(scratch, 'Secret').stringData ?? {})).toEqual([]);
+  });
+});
+
+describe('the image', () => {
+  const dockerfile = textOf('deploy/Dockerfile');
+  const copied = (lines: RegExp) =>
+    [...dockerfile.matchAll(lines)].flatMap(([, paths = '']) => paths.replaceAll('/app/', '').split(' '));
+  const intoBuild = copied(/^COPY (?!--)(.+) \S+$/gm);
+  const intoImage = copied(/^COPY --from=build (.+) \S+$/gm);
+
+  it('is built from files that exist, and the build context contains nothing else', () => {
+    expect(intoBuild.filter((path) => !existsSync(join(checkout, path)))).toEqual([]);
+    const ignored = textOf('deploy/Dockerfile.dockerignore').match(/^[^#\n]+$/gm);
+    expect(ignored).toEqual(['*', ...intoBuild.map((path) => `!${path}`)]);
+  });
+
+  it('contains every file that the server reads', () => {
+    expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
+    const sources = textOf('src/app/start.ts') + textOf('src/app/backends.ts');
+    const paths = [...sources.matchAll(/(?:new URL|\bread)\('([^']+)'/g)].map(([, path = '']) => path);
+    expect(paths).toHaveLength(8);
+    expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
+    expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);
+  });
+
+  it('keeps the Kubernetes client, which a production installation leaves out', () => {
+    // test/documents/package.test.ts shows which packages npm keeps without these fields.
+    const kept = /^RUN npm pkg delete devDependencies peerDependenciesMeta$/m.exec(dockerfile);
+    expect(kept?.index).toBeLessThan(dockerfile.indexOf('RUN npm prune'));
+    expect(dockerfile).not.toContain('--omit=');
+  });
+
+  it('starts the server without a shell, on any platform, with Node 24', () => {
+    expect(dockerfile).toMatch(/^CMD \["node", "dist\/main.js"\]$/m);
+    expect(dockerfile).toMatch(/^ENV NODE_ENV=production HOST=0\.0\.0\.0$/m);
+    expect(dockerfile).not.toMatch(/--platform/);
+    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:24-alpine$/m);
+  });
+});
+
+it('the version manifest of the scratch namespace can be imported and names its workloads', () => {
+  const file = readFileSync(join(checkout, 'deploy/scratch/version-manifest.json'));
+  const result = readManifest(file, [freshRelease]);
+  if ('problems' in result) throw new Error(result.problems.join('\n'));
+  const names = new Set(result.versions.flatMap(({ containers }) => containers.map(({ name }) => name)));
+  const web = find(scratch, 'Deployment', 'sample-web').spec?.template.spec?.containers;
+  const byName = web?.map(({ name }) => name.toUpperCase().replaceAll('-', '_')) ?? [];
+  const { labels } = find(scratch, 'StatefulSet', 'sample-queue').metadata ?? {};
+  expect([...byName, labels?.['steward/container']]).toEqual([...names]);
+});

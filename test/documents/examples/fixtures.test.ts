@@ -1,0 +1,55 @@
+// Runs the test fixtures of examples/ as a user does: in a project that has installed the package, and whose own .env
+// no server may read.
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createProject } from '../../kit/package.ts';
+import { pathOf, patience, run, succeeds } from './kit.ts';
+
+let project: string;
+
+beforeAll(async () => {
+  const created = await createProject();
+  ({ project } = created);
+  for (const tool of ['vitest', '@jest/globals', '@types/node']) created.install(tool);
+  writeFileSync(join(project, '.env'), 'HOST=0.0.0.0\nPORT=3000\nLOG_LEVEL=verbose\nADMIN_PATH=/from-file\n');
+  for (const name of ['commonjs', 'jest', 'node-test', 'pytest', 'typescript', 'vitest'])
+    cpSync(pathOf(`examples/${name}`), join(project, name), { recursive: true });
+});
+afterAll(() => rmSync(project, { recursive: true }));
+
+const tool = (path: string) => pathOf(`node_modules/${path}`);
+
+it.each([
+  ['node-test', ['--test', 'node-test/steward.test.mjs'], {}, '# pass 3'],
+  ['commonjs', ['--test', 'commonjs/steward.test.cjs'], {}, '# pass 3'],
+  // Jest 29 does not look for .mjs by itself; 30 does.
+  [
+    'jest',
+    [tool('jest/bin/jest.js'), '--testMatch', '**/*.test.mjs', '--', 'jest'],
+    { NODE_OPTIONS: '--experimental-vm-modules' },
+    '3 passed',
+  ],
+  ['vitest', [tool('vitest/vitest.mjs'), 'run', 'vitest', 'typescript'], { NO_COLOR: '1' }, '7 passed'],
+])('examples/%s runs', patience, async (_name, args, env, expected) => {
+  const { code, stdout, stderr } = await run(process.execPath, args, env, project);
+  expect(stdout + stderr).toContain(expected);
+  expect(code).toBe(0);
+});
+
+it('examples/typescript has no error of the compiler', patience, async () => {
+  const options = '--noEmit --strict --skipLibCheck --target es2023 --module nodenext --types node'.split(
+    ' ',
+  );
+  const args = [tool('@typescript/native/bin/tsc'), ...options, 'typescript/steward.test.ts'];
+  expect(await run(process.execPath, args, {}, project)).toEqual({ code: 0, stdout: '', stderr: '' });
+});
+
+const isMissing = !succeeds('python3', '-m', 'pytest', '--version');
+
+it.skipIf(isMissing)('examples/pytest runs', patience, async () => {
+  const args = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'pytest'];
+  const { code, stdout } = await run('python3', args, { PYTHONDONTWRITEBYTECODE: '1' }, project);
+  expect(stdout).toContain('3 passed');
+  expect(code).toBe(0);
+});

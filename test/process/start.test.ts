@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startServer } from '../src/app/start.ts';
-import type { ConfigError } from '../src/config/config.ts';
-import { startControlled } from '../src/testing/routes.ts';
-import { createDatabase } from './kit/postgres.ts';
+import { startServer } from '../../src/app/start.ts';
+import type { ConfigError } from '../../src/config/config.ts';
+import { startControlled } from '../../src/testing/routes.ts';
+import { createDatabase } from '../kit/postgres.ts';
 
 /** Writes a file of this test and returns its path. */
 function writeTemporary(content: unknown): string {
@@ -24,7 +24,7 @@ async function start(env: Record<string, string>): Promise<readonly string[]> {
   const write = (line: string) => void lines.push(line);
   const server = await startServer({
     env: { PORT: '0', ADMIN_PASSWORD: 'a good password', ...env },
-    builtFiles: new URL('../dist/', import.meta.url),
+    builtFiles: new URL('../../dist/', import.meta.url),
     createLogger: ({ LOG_LEVEL: level }) => pino({ level }, { write }),
     startControlled,
   });

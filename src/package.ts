@@ -18,10 +18,10 @@ export type {
 
 export type StewardOptions = {
   /**
-   * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read. Other
-   * defaults than those of the process: `PORT` is 0, `LOG_LEVEL` silent, and `TEST_CONTROL` true unless `STORE_URL`
-   * or `UPGRADE_EXECUTOR=kubernetes` is given. Test control of a server that is not for this machine only, such as
-   * one with a `PUBLIC_URL` of another host, requires `TEST_CONTROL_TOKEN`.
+   * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read, because a
+   * test must not depend on them. Other defaults than those of the process: `PORT` is 0, `LOG_LEVEL` silent, and
+   * `TEST_CONTROL` true unless `STORE_URL` or `UPGRADE_EXECUTOR=kubernetes` is given. Test control of a server that is
+   * not for this machine only, such as one with a `PUBLIC_URL` of another host, requires `TEST_CONTROL_TOKEN`.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The first catalog, in the format of CATALOG_FILE. Default: that file, or a built-in sample. */

@@ -1,7 +1,8 @@
 // Writes the audit trail and removes old entries.
 //
 // An entry of a success is part of the update that makes the change. All other entries are stored on their own. One
-// that cannot be stored, such as while the database is unavailable, is logged.
+// that cannot be stored, such as while the database is unavailable, is logged: a process that ends would lose
+// entries that wait in memory.
 import { type Runtime, dayMs } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import { changesOf } from '../store/audit-change.ts';

@@ -50,7 +50,7 @@ export function findKey(reader: Reader, hash: string): Key | undefined {
   return key?.hash === hash ? key : undefined;
 }
 
-/** Newest first. */
+/** Newest first. Expired keys stay in the list, so that the user sees why a program is refused. */
 export function listKeys(reader: Reader): Key[] {
   return [...reader.all(keys)].sort(
     (one, other) => other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1),

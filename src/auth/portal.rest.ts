@@ -133,7 +133,8 @@ function oauthRevokeTokenOperation(revokeToken: Operation): Operation {
 
 /**
  * A client that calls an address outside the token service reads `{address}/rest/info`, finds the owning system there,
- * reads its `sharing/rest/info`, and asks for a token for the address.
+ * reads its `sharing/rest/info`, and asks for a token for the address. It gets the token of the request: one token
+ * is one session, which signing out ends.
  */
 function sharingResource({ store, runtime, urls }: PortalOptions): Resource {
   const info = resource({

@@ -1,5 +1,6 @@
 // Limits the failed sign-ins of the last minute: per user and subnet, per user and network, per subnet, and per
-// network.
+// network. There is no limit per user alone: with one, strangers could lock a user out. One client may own an IPv6 /64,
+// and one organization a /48 or an IPv4 /24, so these count together.
 import { networkOf, subnetOf } from '../lib/address.ts';
 
 const windowMs = 60_000;

@@ -99,7 +99,10 @@ export function renewProvidedUser(transaction: Transaction, given: NewProvidedUs
   return renewed;
 }
 
-/** A user keeps the first name. Throws if a new user has the name of another one. */
+/**
+ * Issuer and subject identify the user, because names and email addresses move from one person to another. A user
+ * keeps the first name. Throws if a new user has the name of another one.
+ */
 function findProvidedUser(
   reader: Reader,
   { username, subject: { issuer, id } }: Pick<NewProvidedUser, 'username' | 'subject'>,

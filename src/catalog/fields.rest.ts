@@ -26,6 +26,7 @@ const fields = {
   folderName: text({ to: 128, ...folderNames, normalise: toNfc }).describe('The name of the folder.'),
   serviceName: text({ to: 128, ...serviceNames, normalise: toNfc }).describe('The name of the service.'),
   type: text({ to: 64, ...serviceTypes }).describe('The type of the service, for example MapServer.'),
+  // Listings contain these two, and are in memory: 50,000 services with the longest ones take 250 MB.
   description: text({ to: 4000, control: 'lines' }).describe('A description in a sentence or two.'),
   capabilities: text({ from: 0, to: 1000, normalise: normaliseList }).describe(
     'The capabilities, separated by commas.',

@@ -12,6 +12,7 @@ const securityHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  // Addresses may hold a token.
   'referrer-policy': 'no-referrer',
 };
 

@@ -1,7 +1,7 @@
 // Sends answers as JSON or page, as the client prefers, and compresses them for clients that accept gzip. Bytes that
 // many answers share are compressed once, when the first client asks for them. Pages are not compressed: they hold
 // form tokens beside texts that strangers can choose, and the length of a compressed page would reveal a token to an
-// observer who changes those texts.
+// observer who changes those texts. `@fastify/compress` would compress a shared answer for each request.
 import type { FastifyReply } from 'fastify';
 import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';

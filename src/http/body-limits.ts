@@ -1,7 +1,7 @@
-// The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other
-// body counts in bytes until its request is answered. Bodies of signed-in callers have a budget of their own, so that
-// others cannot use it up. Bodies of others share theirs fairly between networks, and few of a network may arrive
-// slowly.
+// The limits on all request bodies together. A small body that arrives with its headers is not counted: it can neither
+// be slow nor come in tiny chunks, and counting costs a third of a small request. Every other body counts in bytes
+// until its request is answered. Bodies of signed-in callers have a budget of their own, so that others cannot use it
+// up. Bodies of others share theirs fairly between networks, and few of a network may arrive slowly.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Readable, Transform } from 'node:stream';
 import { networkOf } from '../lib/address.ts';
@@ -26,7 +26,7 @@ const refusedAverageChunkBytes = 60;
 
 /**
  * Bodies of callers without a valid bearer token or session cookie. Most arrive at once. A body that has not
- * arrived after `slotAfterMs` takes a slot of its network.
+ * arrived after `slotAfterMs` takes a slot of its network, so signing in works even in the network of an attacker.
  */
 const anonymousBodies = {
   maxBytes: 64 * 1024 ** 2,

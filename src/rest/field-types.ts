@@ -148,7 +148,7 @@ export function jsonObject() {
   return z.string().transform(read).meta(objectContent);
 }
 
-/** The text of a JSON object. */
+/** The text of a JSON object, unchanged: parsing and writing it again would change large numbers. */
 export function jsonText(maxBytes: number): z.ZodString {
   return z
     .string()

@@ -93,7 +93,7 @@ async function callerOf(request: FastifyRequest, { identify, requireTokens }: So
   return identity?.caller;
 }
 
-/** Two tokens are joined to one text, which is no known token. */
+/** Toolkits can set it without changing the message. Two tokens are joined to one text, which is no known token. */
 function queryToken(request: FastifyRequest): string | undefined {
   const { token } = request.query as Record<string, string | string[] | undefined>;
   return token?.toString();

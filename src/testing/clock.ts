@@ -1,10 +1,12 @@
 // The clock of a controlled server, which tests freeze and advance.
 //
 // The clock runs or stands. While it runs, it is the time of day plus what tests have advanced it by, and sleepers
-// wake when their moment comes. A frozen clock stands until it is released.
+// wake when their moment comes. A frozen clock stands until it is released. After a reset it is the time of day again,
+// because receivers refuse old timestamps.
 //
 // `advanceTo` lets the clock stand and moves it from moment to moment. At each it wakes the sleepers and waits until
-// the process is idle: until no attempt is in progress and no task is about to continue. Regular tasks sleep until
+// the process is idle: until no attempt is in progress and no task is about to continue. The memory store does its work
+// at once, so nothing else takes time. Regular tasks sleep until
 // the same moments, so a year of an idle server has about 50,000 of them.
 import type { Runtime, Stopwatch } from '../lib/runtime.ts';
 import type { Clock } from './control-client.ts';

@@ -268,7 +268,10 @@ export class ControlledServer {
     return this.#adminToken;
   }
 
-  /** The token does not expire and survives `reset`. */
+  /**
+   * The token survives `reset`, and the restore of a snapshot of another process: a fixture from a file would lock the
+   * test out otherwise. It does not expire, so that a test may advance the clock by any time.
+   */
   async #addAdminToken(store: MemoryStore, { newId }: Runtime, token: string): Promise<void> {
     const id = newId();
     const hash = hashToken(token);

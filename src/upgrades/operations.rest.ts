@@ -175,6 +175,7 @@ const startFields = {
   ignoreWindows: ignoreWindowsField,
 };
 
+/** The answer has no envelope, so that it can be edited and sent back whole. */
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   const find = (id: string) => findPath(currentManifest(store), store.read(deployment), id);
   return operation({

@@ -43,6 +43,7 @@ export function editWebhook(
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
+  // Saving the form of an active webhook must not clear its failures.
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
 }
 
@@ -118,6 +119,7 @@ export function deleteWebhook(transaction: Transaction, id: string): void {
   transaction.deliveries.deleteAll(id);
 }
 
+/** Keys may be rotated faster than receivers change theirs. */
 const maxPreviousKeys = 4;
 
 /** Without a grace period, all previous keys stop signing, because any of them may have leaked. */

@@ -2,7 +2,9 @@
 // longer needed.
 //
 // A notification of another process only makes the next poll happen sooner. It can get lost while the connection is
-// down, so the follower also polls every 500 ms.
+// down, so the follower also polls every 500 ms. Without notifications, a browser behind a proxy would nearly always see
+// the old list after a change. New deliveries are not announced: transactions that notify commit one after another,
+// which would limit the rate of events.
 import type { Mutex } from '../../lib/async.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import type { Tasks } from '../../lib/tasks.ts';

@@ -321,8 +321,9 @@ export function planToJson({ steps }: Plan) {
 type DigestedPlan = { readonly from: string; readonly to: string | null; readonly plan: Plan };
 
 /**
- * Equal digests mean the same versions in every hop, the same images and the same steps. Lists the values in a fixed
- * order, because a database may return the fields of an object in another order than it got them.
+ * Equal digests mean the same versions in every hop, the same images and the same steps. Settings, names and notes are
+ * no part of it: the caller of `upgrade` sends them anyway. Lists the values in a fixed order, because a database may
+ * return the fields of an object in another order than it got them.
  */
 export function digestPlan({ from, to, plan }: DigestedPlan): string {
   const versions = plan.hops.map(({ after }) => installedVersions(after).map(versionValues));

@@ -27,7 +27,7 @@ export type UpgradeValues = {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** A lookup of images may take a minute. */
+/** A lookup of images may take a minute. A rollback has none: the nodes had its images before. */
 type PrepareOptions = { readonly checkImages: boolean };
 
 /** Reads the inputs of the request, and prepares the job that they give in the present state. */

@@ -1,4 +1,5 @@
-// Local time of a time zone and instants, with the zones that this runtime knows.
+// Local time of a time zone and instants, with the zones that this runtime knows: its data is updated with Node.js. A
+// zone is a name, because an offset has no summer time.
 //
 // A local time is the number of milliseconds since 1970-01-01T00:00 of the same clock: in UTC it is the instant.
 import { dayMs } from '../../lib/runtime.ts';

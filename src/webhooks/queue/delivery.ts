@@ -143,7 +143,10 @@ export function isRecoverable({ state, isPing, redeliveredAs }: Delivery): boole
   return state !== 'pending' && state !== 'delivered' && !isPing && redeliveredAs === null;
 }
 
-/** How many deliveries to one receiver are in progress at a time. */
+/**
+ * How many deliveries to one receiver are in progress at a time, so that a slow one cannot use all slots. Several
+ * processes may exceed it for a moment: an exact limit would need a lock for each claim.
+ */
 export const slotsPerReceiver = 4;
 
 export function retryWaitMs({ notificationElapsedTimeInSeconds }: WebhookSettings): number {
@@ -160,7 +163,10 @@ export function endOf({ when, durationMs }: Attempt): number {
   return when + durationMs;
 }
 
-/** `isActive`: whether the webhook is active and was active during the whole attempt. */
+/**
+ * `isActive`: whether the webhook is active and was active during the whole attempt. If not, the outcome is kept all the
+ * same, because the receiver may have got the request.
+ */
 export function endAttempt(
   delivery: Delivery,
   attempt: Attempt,

@@ -1,5 +1,5 @@
 // The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows,
-// without redirects, retries or proxies.
+// without redirects, retries or proxies: sending again within one attempt could deliver twice.
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { BlockList, Socket } from 'node:net';

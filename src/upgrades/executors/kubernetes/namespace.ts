@@ -34,7 +34,7 @@ export const neededPermissions: readonly Permission[] = [
   })),
 ];
 
-/** Needed with STEP_TEMPLATES=on. */
+/** Needed with STEP_TEMPLATES=on: without `list`, Steward cannot know whether there is a backup to run. */
 export const templatePermissions: readonly Permission[] = [
   ...permissions('batch', 'cronjobs', 'list'),
   ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),

@@ -39,7 +39,10 @@ type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'Up
 
 const conflictPauseMs = 50;
 
-/** A rollout may take long, so the pause between two looks grows up to this multiple of the first one. */
+/**
+ * A rollout may take long, so the pause between two looks grows up to this multiple of the first one. A job follows one
+ * rollout at a time, so a watch would save few requests.
+ */
 const maxPauseFactor = 4;
 
 /** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */

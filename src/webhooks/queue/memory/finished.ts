@@ -1,5 +1,6 @@
 // The finished deliveries in memory, in the order in which they finished. The first are removed when a webhook has too
-// many of a kind, or when all webhooks together have too many bytes of it.
+// many of a kind, or when all webhooks together have too many bytes of it. Recoverable deliveries are a kind of their
+// own: many delivered events must not remove what a redelivery can still recover.
 import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Delivery, bytesOfFinished, isRecoverable } from '../delivery.ts';
 

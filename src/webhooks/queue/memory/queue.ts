@@ -280,6 +280,7 @@ export class MemoryDeliveries {
   }
 
   #remember({ eventId, at }: Remembered, deliveries: number): void {
+    // No id is forgotten early: a client relies on the 24 hours when it repeats a call.
     if (!this.#events.has(eventId) && this.#events.size >= this.#maxEventIds)
       throw tooManyEventIds(this.#maxEventIds);
     this.#events.set(eventId, Object.freeze({ eventId, deliveries, publishedAt: at }));

@@ -10,15 +10,21 @@ import { promisify } from 'node:util';
 export const execute = promisify(execFile);
 export const checkout = fileURLToPath(new URL('../../', import.meta.url));
 
+/**
+ * The folder of packages that a single test uses, and that would be half of all packages of the checkout. `.ci/run` installs them; without
+ * them, these tests are skipped.
+ */
+export const extraPackages = process.env.EXTRA_PACKAGES;
+
 export type Packed = { filename: string; size: number; unpackedSize: number; files: { path: string }[] };
 
 /** `dist` must be built. */
 export async function createProject() {
   const project = mkdtempSync(join(tmpdir(), 'steward-package-'));
-  const install = (name: string) => {
+  const install = (name: string, from = join(checkout, 'node_modules')) => {
     const link = join(project, 'node_modules', name);
     mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(checkout, 'node_modules', name), link);
+    symlinkSync(join(from, name), link);
   };
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
   const { stdout } = await execute('npm', args, { cwd: checkout });

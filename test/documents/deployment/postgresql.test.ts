@@ -192,19 +192,6 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
       expect(statuses.filter((status) => status !== 200)).toEqual([]);
     });
 
-    it('reads still work without the database, and everything works when it is available again', async () => {
-      await postgres.kill();
-      await expect.poll(async () => (await ask('/ready')).status).toBe(503);
-      expect(await listedServices()).toContain('Tides');
-      const refused = await ask('/admin/services/createFolder', { folderName: 'Refused' });
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
-      expect((await ask('/health')).status).toBe(200);
-      await postgres.start();
-      for (const port of ['8081', '8082'])
-        await expect.poll(async () => (await ask('/ready', undefined, {}, port)).status).toBe(200);
-      await expectFullService();
-    });
-
     it('all processes end, their logs contain no token, and the next start finds the same data', async () => {
       expect((await ask(`/admin?f=json&token=${token}`, undefined, { authorization: '' })).status).toBe(200);
       await follow(end);

@@ -1,26 +1,17 @@
 // Runs the scripts of the example steps in deploy/steps, with a PostgreSQL of Debian. Skipped where it, or wget, is
 // not installed.
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from 'pg';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readManifests } from '../../kit/manifests.ts';
-import { checkout, findPort } from './page.ts';
+import { type DebianPostgres, binaries, isInstalled, startDebianPostgres } from './debian-postgres.ts';
+import { checkout } from './page.ts';
 
-const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').sort() : [];
-const binaries = join('/usr/lib/postgresql', versions.at(-1) ?? '', 'bin');
-const isInstalled = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'psql'].every((name) =>
-  existsSync(join(binaries, name)),
-);
 const hasWget = spawnSync('wget', ['--version']).status === 0;
-
-/** PostgreSQL refuses to run as root. */
-const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 type CronJob = {
   spec: { jobTemplate: { spec: { template: { spec: { containers: { args: string[] }[] } } } } };
@@ -43,54 +34,22 @@ async function run(script: string, folder: string, env: Record<string, string>) 
 }
 
 describe.skipIf(!isInstalled)('the example steps of the database', () => {
-  let folder: string;
-  let postgres: ChildProcess;
-  let url: string;
+  let postgres: DebianPostgres;
   const steps = () => ({
-    DATABASE_URL: url,
+    DATABASE_URL: postgres.url,
     STEWARD_FROM_VERSION: '10.9.1.1234',
     STEWARD_JOB_ID: 'job',
   });
 
-  async function administer(sql: string): Promise<void> {
-    const client = new Client(url);
-    await client.connect();
-    await client.query(sql);
-    await client.end();
-  }
-
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'steward-steps-'));
-    if (user.uid) chownSync(folder, user.uid, user.gid);
-    const port = await findPort();
-    url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-    const data = join(folder, 'data');
-    const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--locale=C'];
-    execFileSync(join(binaries, 'initdb'), ['-D', data, ...options], user);
-    const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
-    const flags = settings.flatMap((setting) => ['-c', setting]);
-    postgres = spawn(join(binaries, 'postgres'), ['-D', data, '-p', port, ...flags], {
-      ...user,
-      cwd: folder,
-    });
-    const answers = () =>
-      administer('select 1').then(
-        () => true,
-        () => false,
-      );
-    while (!(await answers())) await sleep(50);
+    postgres = await startDebianPostgres();
   });
-  afterAll(async () => {
-    const ended = new Promise((resolve) => postgres.once('close', resolve));
-    postgres.kill('SIGQUIT');
-    await ended;
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => postgres.stop());
 
   it.each(['backup', 'backup-rollback'])('%s saves a backup that can be restored', async (name) => {
-    await administer('create table if not exists kept (id int); insert into kept values (7)');
-    const file = join(folder, '10.9.1.1234-job.dump');
-    expect(await run(scriptOf('backup.yaml', name), folder, steps())).toEqual({
+    await postgres.administer('create table if not exists kept (id int); insert into kept values (7)');
+    const file = join(postgres.folder, '10.9.1.1234-job.dump');
+    expect(await run(scriptOf('backup.yaml', name), postgres.folder, steps())).toEqual({
       status: 0,
       message: `Saved ${file}.`,
     });
@@ -100,16 +59,18 @@ describe.skipIf(!isInstalled)('the example steps of the database', () => {
 
   it('backup fails without a database, and leaves no file that looks complete', async () => {
     const nowhere = { ...steps(), DATABASE_URL: 'postgres://127.0.0.1:1/none', STEWARD_JOB_ID: 'other' };
-    expect((await run(scriptOf('backup.yaml', 'backup'), folder, nowhere)).status).not.toBe(0);
-    expect(readdirSync(folder).filter((name) => name.endsWith('other.dump'))).toEqual([]);
+    expect((await run(scriptOf('backup.yaml', 'backup'), postgres.folder, nowhere)).status).not.toBe(0);
+    expect(readdirSync(postgres.folder).filter((name) => name.endsWith('other.dump'))).toEqual([]);
   });
 
   it('database-validate accepts a good database, and names invalid indexes', async () => {
     const script = scriptOf('database-validate.yaml', 'database-validate');
-    expect(await run(script, folder, steps())).toEqual({ status: 0, message: '' });
-    await administer('create table broken (id int); create index broken_id on broken (id)');
-    await administer("update pg_index set indisvalid = false where indexrelid = 'broken_id'::regclass");
-    expect(await run(script, folder, steps())).toEqual({
+    expect(await run(script, postgres.folder, steps())).toEqual({ status: 0, message: '' });
+    await postgres.administer('create table broken (id int); create index broken_id on broken (id)');
+    await postgres.administer(
+      "update pg_index set indisvalid = false where indexrelid = 'broken_id'::regclass",
+    );
+    expect(await run(script, postgres.folder, steps())).toEqual({
       status: 1,
       message: 'These indexes are invalid: broken_id',
     });

@@ -1,11 +1,10 @@
-// Reads manifests of Kubernetes and checks them against its schemas.
-import * as client from '@kubernetes/client-node';
-import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
-import { CronJob } from 'kubernetes-models/batch/v1';
-import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
-import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import { ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
+// Reads manifests of Kubernetes, and lets the compiler check them against the types of its client.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadYaml } from '@kubernetes/client-node';
+import { checkout } from './package.ts';
 
 export type Manifest = {
   apiVersion: string;
@@ -19,51 +18,54 @@ export type Manifest = {
  */
 export function readYaml(text: string): unknown {
   const wrapped = `apiVersion: test/v1\nkind: Wrapped\nobject:\n${text.replaceAll(/^/gm, '  ')}`;
-  return client.loadYaml<{ object: unknown }>(wrapped).object;
+  return loadYaml<{ object: unknown }>(wrapped).object;
 }
 
 export const readManifests = (yaml: string) => yaml.split(/^---$/m).map((text) => readYaml(text) as Manifest);
 
-const models = [
-  ConfigMap,
-  CronJob,
-  Deployment,
-  Ingress,
-  NetworkPolicy,
-  PersistentVolumeClaim,
-  PodDisruptionBudget,
-  Role,
-  RoleBinding,
-  Secret,
-  Service,
-  ServiceAccount,
-  StatefulSet,
-];
+const apiVersions: Record<string, string> = {
+  ConfigMap: 'v1',
+  CronJob: 'batch/v1',
+  Deployment: 'apps/v1',
+  Ingress: 'networking.k8s.io/v1',
+  NetworkPolicy: 'networking.k8s.io/v1',
+  PersistentVolumeClaim: 'v1',
+  PodDisruptionBudget: 'policy/v1',
+  Role: 'rbac.authorization.k8s.io/v1',
+  RoleBinding: 'rbac.authorization.k8s.io/v1',
+  Secret: 'v1',
+  Service: 'v1',
+  ServiceAccount: 'v1',
+  StatefulSet: 'apps/v1',
+};
 
-/** Checks an object against the schemas of Kubernetes, and its field names against the types of the client. */
-export function problemsOf(manifest: Manifest): string[] {
-  const { apiVersion, kind } = manifest;
-  const Model = models.find((one) => one.apiVersion === apiVersion && one.kind === kind);
-  if (!Model) return [`unknown kind ${apiVersion} ${kind}`];
-  try {
-    new Model(manifest as never).validate();
-  } catch (error) {
-    return [(error as Error).message];
-  }
-  return unknownFieldsOf(manifest, `V1${kind}`, kind);
-}
-
-type Typed = { getAttributeTypeMap?: () => { baseName: string; type: string }[] };
-
-function unknownFieldsOf(value: unknown, type: string, path: string): string[] {
-  const [, item] = /^Array<(.*)>$/.exec(type) ?? [];
-  if (item !== undefined)
-    return (value as unknown[]).flatMap((one, index) => unknownFieldsOf(one, item, `${path}[${index}]`));
-  const attributes = (client as unknown as Record<string, Typed | undefined>)[type]?.getAttributeTypeMap?.();
-  if (!attributes) return [];
-  return Object.entries(value as object).flatMap(([name, inner]) => {
-    const attribute = attributes.find(({ baseName }) => baseName === name);
-    if (!attribute) return [`unknown field ${path}.${name}`];
-    return unknownFieldsOf(inner, attribute.type, `${path}.${name}`);
+/** Compiles each object as a constant of its type: the compiler reports wrong types, missing fields and unknown fields. */
+export function problemsOf(manifests: readonly Manifest[]): string[] {
+  const unknown = manifests.filter(({ apiVersion, kind }) => apiVersions[kind] !== apiVersion);
+  const constants = manifests.map((manifest, index) => {
+    // The client cannot call a field "from", a word of the language.
+    const literal = JSON.stringify(manifest, null, 2).replaceAll('"from":', '"_from":');
+    return `export const ${manifest.kind}${index}: client.V1${manifest.kind} = ${literal};\n`;
   });
+  const folder = mkdtempSync(join(tmpdir(), 'steward-manifests-'));
+  try {
+    symlinkSync(join(checkout, 'node_modules'), join(folder, 'node_modules'));
+    const lines = ["import type * as client from '@kubernetes/client-node';\n", ...constants]
+      .join('')
+      .split('\n');
+    writeFileSync(join(folder, 'manifests.ts'), lines.join('\n'));
+    const tsc = join(checkout, 'node_modules/@typescript/native/bin/tsc');
+    const options =
+      '--noEmit --pretty false --strict --skipLibCheck --module nodenext --target es2023 --types node';
+    const args = [tsc, ...options.split(' '), 'manifests.ts'];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
+    return [
+      ...unknown.map(({ apiVersion, kind }) => `unknown kind ${apiVersion} ${kind}`),
+      ...[...stdout.matchAll(/^manifests\.ts\((\d+),.*: (error .*)$/gm)].map(
+        ([, line, error]) => `${lines[Number(line) - 1]?.trim()} ${error}`,
+      ),
+    ];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

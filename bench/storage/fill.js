@@ -145,9 +145,9 @@ export async function settle(client) {
  */
 export async function countExpired(client, jobHistory) {
   const { rows } = await client.query(
-    `select (select count(*) from event_ids where published_at <= $1::bigint - 86400000)::int as "eventIds",
-       (select count(*) from state where kind = 'tokens' and (value ->> 'expires')::bigint <= $1::bigint)::int as tokens,
-       greatest(0, (select count(distinct job_id) from messages) - $2::int)::int as jobs`,
+    `select (select count(*) from event_ids where published_at <= $1::bigint - 86400000)::int as "expired event ids",
+       (select count(*) from state where kind = 'tokens' and (value ->> 'expires')::bigint <= $1::bigint)::int as "expired tokens",
+       greatest(0, (select count(distinct job_id) from messages) - $2::int)::int as "jobs with messages beyond JOB_HISTORY"`,
     [Date.now(), jobHistory],
   );
   return rows[0];
@@ -169,7 +169,9 @@ export async function fillAudit(client, count, { from, to }) {
   );
 }
 
-export async function countAudit(client, before) {
-  const { rows } = await client.query('select count(*)::int as count from audit where at < $1', [before]);
-  return rows[0].count;
+export async function countExpiredAudit(client, before) {
+  const { rows } = await client.query('select count(*)::int as "expired entries" from audit where at < $1', [
+    before,
+  ]);
+  return rows[0];
 }

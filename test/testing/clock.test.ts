@@ -33,7 +33,6 @@ it('five failures over six days deactivate a webhook only within one window', as
   const id = await createWebhook(server, receiver.url);
   receiver.status = 500;
   // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on.
-  // bench/start.js measures its time.
   await failOnce();
   await failOnce();
   await control.advanceClock(2 * dayMs);

@@ -14,18 +14,6 @@ export const perSecond = (count, ms) => (count * 1000) / ms;
 
 export const print = (line) => process.stdout.write(`${line}\n`);
 
-export function listening(child) {
-  return new Promise((resolve, reject) => {
-    let output = '';
-    child.stderr.on('data', (chunk) => {
-      output += chunk;
-      const found = /listens on (http:\S+)/.exec(output);
-      if (found) resolve(found[1]);
-    });
-    child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${output}`)));
-  });
-}
-
 /** The ratio is the median of the ratios of the rounds, because the load of the machine changes between rounds. */
 export function compare(rounds) {
   return {

@@ -1,5 +1,35 @@
-// The processor time of processes, from /proc.
+// Starts processes, and reads their processor time and memory from /proc.
+import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+
+const running = new Set();
+process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+
+/** Resolves with the address on which the program listens, as it writes it to its standard error. */
+export async function startProcess(file, { args = [], env }) {
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: tmpdir(),
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return { child, address: await listening(child) };
+}
+
+function listening(child) {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    child.stderr.on('data', (chunk) => {
+      output += chunk;
+      const found = /listens on (http:\S+)/.exec(output);
+      if (found) resolve(found[1]);
+    });
+    child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${output}`)));
+  });
+}
 
 const msPerTick = 10;
 
@@ -14,6 +44,13 @@ export function readProcess(pid) {
     ownMs: (userTicks + systemTicks) * msPerTick,
     endedMs: (endedUserTicks + endedSystemTicks) * msPerTick,
   };
+}
+
+/** The resident memory now and its peak, in MB. */
+export function readMemory(pid) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const read = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)[1]) / 1024;
+  return { resident: read('VmRSS'), peak: read('VmHWM') };
 }
 
 export function childrenOf(pid) {

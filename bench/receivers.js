@@ -1,19 +1,22 @@
 // Receivers of deliveries in their own process, so that they use none of the CPU time of the measured process.
-// `startReceivers` starts them and counts what they receive. A black hole accepts a connection and never answers.
+// `startReceivers` starts them and counts what they receive. Each has its own port, because the number of parallel
+// attempts per receiver is limited. A black hole accepts a connection and never answers.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
-import { setInterval } from 'node:timers';
+import { setInterval, setTimeout } from 'node:timers';
 import { fileURLToPath } from 'node:url';
 
 const file = fileURLToPath(import.meta.url);
+const slowMs = 200;
 
 /** The time in milliseconds, with fractions, on a clock that all processes share. */
 export const now = () => performance.timeOrigin + performance.now();
 
-export async function startReceivers(answering, blackHoles = 0) {
-  const child = fork(file, [answering, blackHoles].map(String));
+/** Returns the addresses of each kind. */
+export async function startReceivers({ answering = 0, blackHoles = 0, slow = 0, failing = 0 }) {
+  const child = fork(file, [JSON.stringify({ answering, blackHoles, slow, failing })]);
   const [urls] = await once(child, 'message');
   let received = 0;
   let latencies = [];
@@ -38,17 +41,18 @@ export async function startReceivers(answering, blackHoles = 0) {
   };
 }
 
-async function run(answering, blackHoles) {
+async function run(counts) {
   let received = 0;
   let reported = 0;
   let latencies = [];
   let held;
 
-  function answer(response) {
+  function answer(response, status = 200) {
     received += 1;
+    response.statusCode = status;
     response.end('ok');
   }
-  const createAnswering = () =>
+  const createReceiver = (reply) => () =>
     createHttpServer((request, response) => {
       let body = '';
       request.setEncoding('utf8');
@@ -56,31 +60,34 @@ async function run(answering, blackHoles) {
       request.on('end', () => {
         const due = /"due":([0-9.]+)/.exec(body)?.[1];
         if (due !== undefined) latencies.push(now() - Number(due));
-        if (held) held.push(response);
-        else answer(response);
+        reply(response);
       });
     });
-  const createBlackHole = () => createServer((socket) => socket.on('error', () => undefined));
+  const kinds = {
+    answering: createReceiver((response) => (held ? held.push(response) : answer(response))),
+    slow: createReceiver((response) => setTimeout(answer, slowMs, response)),
+    failing: createReceiver((response) => answer(response, 500)),
+    blackHoles: () => createServer((socket) => socket.on('error', () => undefined)),
+  };
 
   async function listen(server) {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return `http://127.0.0.1:${server.address().port}/hook`;
   }
-  const listenAll = (count, create) => Promise.all(Array.from({ length: count }, () => listen(create())));
 
   process.on('message', (message) => {
     if (message === 'hold') held ??= [];
     if (message !== 'release') return;
     const waiting = held ?? [];
     held = undefined;
-    waiting.forEach(answer);
+    for (const response of waiting) answer(response);
   });
   process.on('disconnect', () => process.exit());
-  process.send({
-    answering: await listenAll(answering, createAnswering),
-    blackHoles: await listenAll(blackHoles, createBlackHole),
-  });
+  const urls = {};
+  for (const [kind, count] of Object.entries(counts))
+    urls[kind] = await Promise.all(Array.from({ length: count }, () => listen(kinds[kind]())));
+  process.send(urls);
   setInterval(() => {
     if (reported === received) return;
     reported = received;
@@ -89,4 +96,4 @@ async function run(answering, blackHoles) {
   }, 5);
 }
 
-if (process.argv[1] === file) await run(...process.argv.slice(2).map(Number));
+if (process.argv[1] === file) await run(JSON.parse(process.argv[2]));

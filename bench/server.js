@@ -1,40 +1,25 @@
 // Starts the built server as a process of its own and sends requests to it, for the benchmarks that measure it from
 // outside.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
-import { listening } from './kit.js';
+import { readMemory, startProcess } from './processes.js';
 
-const password = 'a password for benches';
 const built = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+export const credentials = { username: 'admin', password: 'a password for benches' };
 
-const running = new Set();
-process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+export function startMain({ env = {}, entry = built } = {}) {
+  const own = { PORT: '0', LOG_LEVEL: 'silent', ADMIN_PASSWORD: credentials.password };
+  return startProcess(entry, { env: { ...own, WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', ...env } });
+}
 
 /** Resolves when /ready answers 200. Rejects if the process ends before. */
-export async function startServer({ storeUrl, env = {}, entry = built } = {}) {
+export async function startServer({ storeUrl, env, entry } = {}) {
   const started = performance.now();
-  const child = spawn(process.execPath, [entry], {
-    cwd: tmpdir(),
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      LOG_LEVEL: 'silent',
-      ADMIN_PASSWORD: password,
-      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
-      ...(storeUrl && { STORE_URL: storeUrl, SECRET_KEY: 'k'.repeat(32) }),
-      ...env,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
-  const server = new Server(child, await listening(child));
+  const store = storeUrl && { STORE_URL: storeUrl, SECRET_KEY: 'k'.repeat(32) };
+  const { child, address } = await startMain({ env: { ...store, ...env }, entry });
+  const server = new Server(child, address);
   while ((await server.ask('GET', '/ready')).status !== 200) await pause(2);
   server.readyMs = performance.now() - started;
   return server;
@@ -43,16 +28,20 @@ export async function startServer({ storeUrl, env = {}, entry = built } = {}) {
 export class Server {
   #child;
   #pool;
-  #token = '';
+  token = '';
+  /** The exit code or the signal, once the process has ended. */
+  ended;
 
   constructor(child, address) {
     this.#child = child;
+    this.address = address;
+    child.once('exit', (code, signal) => (this.ended = signal ?? code));
     this.#pool = new Pool(address, { connections: 64, pipelining: 1 });
   }
 
   /** Sends a form, or no body, with the token of `signIn`. */
   ask(method, path, form) {
-    const authorization = this.#token && { authorization: `Bearer ${this.#token}` };
+    const authorization = this.token && { authorization: `Bearer ${this.token}` };
     if (!form) return this.#send({ method, path, headers: { ...authorization } });
     const headers = { ...authorization, 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send({ method, path, headers, body: new URLSearchParams(form).toString() });
@@ -78,13 +67,12 @@ export class Server {
   }
 
   async signIn() {
-    const form = { username: 'admin', password };
-    this.#token = (await this.require('POST', '/tokens/generateToken', form)).token;
+    this.token = (await this.require('POST', '/tokens/generateToken', credentials)).token;
   }
 
   /** Uses the token of another process that shares the database. */
   async useTokenOf(other) {
-    this.#token = other.#token;
+    this.token = other.token;
     while ((await this.ask('GET', '/admin/mode')).status !== 200) await pause(20);
   }
 
@@ -96,11 +84,8 @@ export class Server {
     return this.#child.pid;
   }
 
-  /** The resident memory now and its peak, in MB. */
   memory() {
-    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-    const read = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)[1]) / 1024;
-    return { resident: read('VmRSS'), peak: read('VmHWM') };
+    return readMemory(this.pid);
   }
 
   /** Kills the process: a benchmark starts the next one on another database, or after the lease of this one. */
@@ -113,9 +98,10 @@ export class Server {
   }
 
   async #end(signal) {
-    const hasEnded = once(this.#child, 'exit');
-    this.#child.kill(signal);
-    await hasEnded;
+    if (this.ended === undefined) {
+      this.#child.kill(signal);
+      await once(this.#child, 'exit');
+    }
     await this.#pool.destroy();
   }
 }

@@ -1,96 +1,40 @@
 // Runs a server under mixed traffic and exits with 1 when resident memory, handles, pending deliveries or the p99
 // of response times grow. `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { performance } from 'node:perf_hooks';
-import { setTimeout } from 'node:timers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { URL, URLSearchParams, fileURLToPath } from 'node:url';
-import { Pool } from 'undici';
-import { p99, print, printTable } from './kit.js';
+import { median, p99, print, printTable } from './kit.js';
+import { startReceivers } from './receivers.js';
+import { credentials, startServer } from './server.js';
 
 const minutes = Number(process.argv[2] ?? 10);
 const sampleMs = Math.min(10_000, minutes * 1_000);
 const warmUp = 0.3;
-const password = 'a password for the soak';
 const patches = ['pat_17022022_1250', 'pat_28042022_1260'];
 
-const kinds = {
-  good: (response) => response.writeHead(200).end('{}'),
-  slow: (response) => setTimeout(() => response.writeHead(200).end('{}'), 200),
-  bad: (response) => response.writeHead(500).end('{}'),
-  hole: () => undefined,
-};
-/**
- * Each receiver has its own port: the number of parallel attempts per receiver is limited, so the hole would delay
- * the others.
- */
-const receivers = await Promise.all(
-  Object.entries(kinds).map(async ([kind, answer]) => {
-    const receiver = createServer((request, response) => {
-      request.resume();
-      answer(response);
-    });
-    receiver.listen(0, '127.0.0.1');
-    await once(receiver, 'listening');
-    return { kind, receiver, hookUrl: `http://127.0.0.1:${receiver.address().port}/${kind}` };
-  }),
-);
-
-const server = spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js', import.meta.url))], {
-  env: {
-    PATH: process.env.PATH,
-    PORT: '0',
-    LOG_LEVEL: 'warn',
-    ADMIN_PASSWORD: password,
-    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
-    UPGRADE_STEP_MS: '20',
-    ...(process.env.STORE_URL ? { STORE_URL: process.env.STORE_URL, SECRET_KEY: 'k'.repeat(32) } : {}),
-  },
-});
-let output = '';
-server.stderr.on('data', (chunk) => (output += chunk));
-server.stdout.on('data', (chunk) => (output += chunk));
-server.on('exit', (code) => {
-  if (!isOver) throw new Error(`the server ended with ${code}: ${output.slice(-2000)}`);
-});
-while (!output.includes('admin ')) await pause(20);
-const address = /listens on (http:\S+)/.exec(output)[1];
-const pool = new Pool(address, { connections: 16 });
+const receivers = await startReceivers({ answering: 1, slow: 1, failing: 1, blackHoles: 1 });
+const server = await startServer({ storeUrl: process.env.STORE_URL, env: { UPGRADE_STEP_MS: '20' } });
 let isOver = false;
-
 let durations = [];
 const unexpected = new Map();
+const note = (what) => unexpected.set(what, (unexpected.get(what) ?? 0) + 1);
 
-async function ask(method, path, { form, headers = {}, xml, expected = [200] } = {}) {
+/** Waits for the answer, whose status must be one of `expected`, and returns its body. */
+async function expectAnswer(what, expected, asking) {
   const started = performance.now();
-  const body = xml ?? (form && new URLSearchParams(form).toString());
-  const type = xml ? 'text/xml' : 'application/x-www-form-urlencoded';
-  const { statusCode, body: answer } = await pool.request({
-    method,
-    path,
-    body,
-    headers: { ...(body && { 'content-type': type }), ...headers },
-  });
-  const text = await answer.text();
-  // Password checks are slow on purpose.
-  if (form?.password === undefined) durations.push(performance.now() - started);
-  if (!expected.includes(statusCode)) {
-    const key = `${method} ${path.replace(/[0-9a-f-]{36}/g, '…')} ${statusCode}`;
-    unexpected.set(key, (unexpected.get(key) ?? 0) + 1);
-  }
-  return xml ? text : JSON.parse(text);
+  const { status, body } = await asking;
+  durations.push(performance.now() - started);
+  if (!expected.includes(status)) note(`${what.replace(/[0-9a-f-]{36}/g, '…')} ${status}`);
+  return body;
 }
 
-const signIn = () => ask('POST', '/tokens/generateToken', { form: { username: 'admin', password } });
-const { token } = await signIn();
-const headers = { authorization: `Bearer ${token}` };
-const admin = (path, form, expected) => ask('POST', `/admin/${path}`, { form, headers, expected });
+const admin = (path, form, expected = [200]) =>
+  expectAnswer(path, expected, server.ask('POST', `/admin/${path}`, form));
+const soap = (xml, expected = [200]) => expectAnswer('/services', expected, server.askSoap('/services', xml));
 
+await server.signIn();
 // Some receivers always fail, so the run deactivates webhooks and activates them again.
-for (const { kind, hookUrl } of receivers)
-  await admin('services/webhooks/create', { name: kind, hookUrl, changeTypes: '*' }, [200, 409]);
+const { answering, slow, failing, blackHoles } = receivers;
+for (const hookUrl of [answering, slow, failing, blackHoles].flat())
+  await admin('services/webhooks/create', { name: hookUrl, hookUrl, changeTypes: '*' });
 const { webhooks } = await admin('services/webhooks', {});
 await admin('services/webhooks/settings', {
   notificationTimeOutInSeconds: '1',
@@ -105,16 +49,10 @@ const write = [200, 503];
 
 /** The first number of an entry is its maximum number of runs per second. */
 const traffic = [
-  [40, () => ask('POST', '/services', { xml: operation('GetServiceDescriptions') })],
-  [40, () => ask('POST', '/services', { xml: operation('GetMessageVersion') })],
-  [10, () => ask('POST', '/services', { xml: '<broken', expected: [500] })],
-  [
-    20,
-    () =>
-      ask('GET', '/admin?f=html', { headers: { ...headers, accept: 'text/html' }, expected: [200] }).catch(
-        () => undefined,
-      ),
-  ],
+  [40, () => soap(operation('GetServiceDescriptions'))],
+  [40, () => soap(operation('GetMessageVersion'))],
+  [10, () => soap('<broken', [500])],
+  [20, () => expectAnswer('/admin', [200], server.ask('GET', '/admin?f=html'))],
   [20, () => admin('system/upgrades', {})],
   [10, () => admin('services/webhooks/publish', { changeType: 'Soaked', payload: '{"a":1}' }, write)],
   [5, () => admin('services/webhooks/settings', { numberOfFailures: '20' }, write)],
@@ -133,8 +71,8 @@ async function createAndDeleteService() {
 }
 
 async function signInAndOut() {
-  const { token: another } = await signIn();
-  await ask('POST', '/tokens/revokeToken', { form: { token: another } });
+  const { token } = await server.require('POST', '/tokens/generateToken', credentials);
+  await expectAnswer('revokeToken', [200], server.ask('POST', '/tokens/revokeToken', { token }));
 }
 
 async function upgradeOrRollBack() {
@@ -146,13 +84,14 @@ async function upgradeOrRollBack() {
 async function repeat(perSecond, work) {
   while (!isOver) {
     const next = performance.now() + 1000 / perSecond;
-    await work().catch((error) => unexpected.set(error.message, (unexpected.get(error.message) ?? 0) + 1));
+    await work().catch((error) => note(error.message));
     while (!isOver && performance.now() < next) await pause(Math.min(500, next - performance.now()));
   }
 }
 
 async function sample() {
-  const text = await (await pool.request({ method: 'GET', path: '/metrics' })).body.text();
+  if (server.ended !== undefined) throw new Error(`the server ended: ${server.ended}`);
+  const { body: text } = await server.ask('GET', '/metrics');
   const figure = (name) => Number(new RegExp(`^steward_${name} (\\S+)`, 'm').exec(text)?.[1]);
   const answers = durations;
   durations = [];
@@ -186,19 +125,13 @@ while (samples.length < (minutes * 60_000) / sampleMs) {
 }
 isOver = true;
 await Promise.all(running);
-server.kill('SIGTERM');
-await once(server, 'exit');
-await pool.destroy();
-for (const { receiver } of receivers) {
-  receiver.closeAllConnections();
-  receiver.close();
-}
+await server.stop();
+receivers.stop();
 
 const steady = samples.slice(Math.floor(samples.length * warmUp));
 const [early, late] = [steady.slice(0, steady.length / 2), steady.slice(steady.length / 2)];
 const most = (points, value) => Math.max(...points.map(value));
-const middleOf = (points) =>
-  points.map(({ p99: figure }) => figure).sort((a, b) => a - b)[Math.floor(points.length / 2)];
+const middleOf = (points) => median(points.map((one) => one.p99));
 const growth = slope(steady, ({ megabytes }) => megabytes);
 const gain = (value) => most(late, value) - most(early, value);
 const handles = gain((one) => one.handles);

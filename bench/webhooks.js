@@ -61,7 +61,7 @@ function createBareLoop(urls) {
 }
 
 async function compareThroughput() {
-  const receivers = await startReceivers(receiverCount);
+  const receivers = await startReceivers({ answering: receiverCount });
   const server = await startServer();
   await server.signIn();
   await createWebhooks(server, receivers.answering);
@@ -128,7 +128,7 @@ async function measureLatency(receivers, blackHoles, everyMs) {
 }
 
 async function compareLatency(everyMs) {
-  const receivers = await startReceivers(healthy, 1);
+  const receivers = await startReceivers({ answering: healthy, blackHoles: 1 });
   const rounds = [];
   for (let round = 0; round < fairnessRounds; round += 1) {
     const baseline = await measureLatency(receivers, [], everyMs);
@@ -141,7 +141,7 @@ async function compareLatency(everyMs) {
 const maxPending = 100_000;
 
 async function measureBacklog(perEvent) {
-  const receivers = await startReceivers(0, perEvent);
+  const receivers = await startReceivers({ blackHoles: perEvent });
   const server = await startServer({ env: { WEBHOOK_MAX_PENDING: String(maxPending) } });
   await server.signIn();
   await createWebhooks(server, receivers.blackHoles);

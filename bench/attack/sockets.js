@@ -4,9 +4,16 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { URL } from 'node:url';
 
-/** Opens a connection. `status` is that of the first response, once there is one. */
-export async function open(baseUrl) {
-  const { hostname, port } = new URL(baseUrl);
+/** Opens connections and runs `send` on all of them at the same time. */
+export async function openAll(address, count, send) {
+  const connections = await Promise.all(Array.from({ length: count }, () => open(address)));
+  await Promise.all(connections.map(send));
+  return connections;
+}
+
+/** `status` is that of the first response, once there is one. */
+async function open(address) {
+  const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname);
   const connection = { socket, status: undefined };
   socket.on('error', () => undefined);
@@ -23,31 +30,16 @@ export async function write({ socket }, bytes) {
   await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
 }
 
-/** The head of a POST. Without `length` the body is chunked. */
-export function head(path, { contentType, length, headers = {} }) {
-  const lines = [
-    `POST ${path} HTTP/1.1`,
-    'Host: localhost',
-    `Content-Type: ${contentType}`,
-    length === undefined ? 'Transfer-Encoding: chunked' : `Content-Length: ${length}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-  ];
-  return `${lines.join('\r\n')}\r\n\r\n`;
+export function headOf(method, path, headers = {}) {
+  const lines = Object.entries({ Host: 'localhost', ...headers }).map(([name, value]) => `${name}: ${value}`);
+  return [`${method} ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n');
 }
 
-/** Waits for responses, closes all connections and counts the statuses. */
+/** Waits for responses, closes all connections and returns the statuses. */
 export async function finish(connections, seconds) {
   const until = Date.now() + seconds * 1000;
   while (Date.now() < until && connections.some(({ status, socket }) => !status && !socket.destroyed))
     await pause(50);
   for (const { socket } of connections) socket.destroy();
-  const counts = {};
-  for (const { status = 'no response' } of connections) counts[status] = (counts[status] ?? 0) + 1;
-  return counts;
+  return connections.map(({ status = 'no response' }) => status);
 }
-
-export const formats = {
-  form: 'application/x-www-form-urlencoded',
-  multipart: 'multipart/form-data; boundary=b',
-  soap: 'text/xml',
-};

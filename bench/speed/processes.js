@@ -1,53 +1,41 @@
-// The processes of bench/speed.js: starts the servers and the load, and reads the CPU time and memory of a server.
+// The processes of bench/speed.js: starts the servers and the load.
 import { Buffer } from 'node:buffer';
-import { fork, spawn } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { request } from 'undici';
-import { listening } from '../kit.js';
+import { processorMs, readMemory, startProcess } from '../processes.js';
+import { credentials, startMain } from '../server.js';
 
-const password = 'a password for benches';
-const files = { server: '../../dist/main.js', limit: 'bare.js', peer: 'peer.js' };
-const first = { server: '/health', limit: '/health', peer: '/services?wsdl' };
+const fileOf = (name) => fileURLToPath(new URL(name, import.meta.url));
+const startOther = (name) => (folder) =>
+  startProcess(fileOf(name), { args: folder ? [folder] : [], env: { LOG_LEVEL: 'silent' } });
 
-const children = new Set();
-process.on('exit', () => children.forEach((child) => child.kill()));
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+/** For each side: how to start it, and the address of the first request. */
+const sides = {
+  server: { start: (env) => startMain({ env }), first: '/health' },
+  limit: { start: startOther('bare.js'), first: '/health' },
+  peer: { start: startOther('peer.js'), first: '/services?wsdl' },
+};
 
-function keep(child) {
-  children.add(child);
-  child.once('exit', () => children.delete(child));
-  return child;
-}
-
-export async function start(side, given = [], env = {}) {
-  const own = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', ADMIN_PASSWORD: password };
-  const entry = fileURLToPath(new URL(files[side], import.meta.url));
+/** `given`: the variables of the server, or the folder with the answers of the others. */
+export async function start(side, given) {
   const started = performance.now();
-  const child = keep(
-    spawn(process.execPath, [entry, ...given], {
-      cwd: tmpdir(),
-      env: { ...own, ...env },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    }),
-  );
-  const address = await listening(child);
+  const { child, address } = await sides[side].start(given);
 
   async function ask({ method = 'GET', path, headers = {}, body }) {
     const answer = await request(address + path, { method, headers, body });
     const bytes = Buffer.from(await answer.body.arrayBuffer());
     return { status: answer.statusCode, contentType: answer.headers['content-type'], bytes };
   }
-  await ask({ path: first[side] });
+  await ask({ path: sides[side].first });
 
   return {
     ask,
     ms: performance.now() - started,
     port: Number(new URL(address).port),
-    busyMs: () => readBusyMs(child.pid),
-    residentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readOf(child.pid, 'status'))[1]) / 1024,
+    busyMs: () => processorMs([child.pid]),
+    residentMb: () => readMemory(child.pid).resident,
     async stop() {
       child.kill('SIGKILL');
       await once(child, 'exit');
@@ -55,29 +43,18 @@ export async function start(side, given = [], env = {}) {
   };
 }
 
-const readOf = (pid, name) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
-
-/** In /proc/<pid>/stat, fields 11 and 12 after the process name are the user and system time in ticks of 10 ms. */
-function readBusyMs(pid) {
-  const fields = readOf(pid, 'stat')
-    .replace(/^.*\) /, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
-
 export async function signIn({ ask }) {
   const { bytes } = await ask({
     method: 'POST',
     path: '/tokens/generateToken',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ username: 'admin', password }).toString(),
+    body: new URLSearchParams(credentials).toString(),
   });
   return JSON.parse(bytes).token;
 }
 
 export function startLoad() {
-  const entry = fileURLToPath(new URL('load.js', import.meta.url));
-  const child = keep(fork(entry, { serialization: 'advanced' }));
+  const child = fork(fileOf('load.js'), { serialization: 'advanced' });
   return {
     async run(task) {
       child.send(task);

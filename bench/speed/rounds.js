@@ -38,13 +38,13 @@ async function startLimit(folder, { method, path }, { body, status = 200 }, answ
   await writeFile(join(folder, 'limit.json'), JSON.stringify({ method, path, body, status, contentType }));
   for (const [n, { bytes }] of answers.entries())
     await writeFile(join(folder, `${String(n).padStart(5, '0')}.answer`), bytes);
-  return start('limit', [folder]);
+  return start('limit', folder);
 }
 
 async function startPeer(folder, server, answer) {
   await writeFile(join(folder, 'catalog.wsdl'), textOf(await server.ask({ path: '/services?wsdl' })));
   await writeFile(join(folder, 'peer.json'), JSON.stringify(readAnswer(answer)));
-  return start('peer', [folder]);
+  return start('peer', folder);
 }
 
 function toBytes({ method, path, headers, body = '' }) {
@@ -62,7 +62,7 @@ async function startSides(work, folder) {
     env.CATALOG_FILE = join(folder, 'catalog.json');
     await writeFile(env.CATALOG_FILE, JSON.stringify(work.catalog));
   }
-  const server = await start('server', [], env);
+  const server = await start('server', env);
   const asked = await work.requestsTo(server);
   const { status = 200, connections } = work;
   const answers = [];

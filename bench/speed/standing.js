@@ -39,7 +39,7 @@ export async function measureLargeCatalog() {
   const folder = await mkdtemp(join(tmpdir(), 'steward-speed-'));
   const CATALOG_FILE = join(folder, 'catalog.json');
   await writeFile(CATALOG_FILE, JSON.stringify(regular(1000, 100)));
-  const server = await start('server', [], {
+  const server = await start('server', {
     CATALOG_FILE,
     MAX_SERVICES: '100000',
     MAX_CATALOG_BYTES: '1000000000',

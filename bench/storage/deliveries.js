@@ -129,7 +129,7 @@ async function measureOnce(queue, count, { receivers, databases, ms }) {
 }
 
 export async function measureDeliveries({ databases, ms, rounds, entry, report }) {
-  const receivers = await startReceivers(receiverCount);
+  const receivers = await startReceivers({ answering: receiverCount });
   const results = counts.map((count) => ({ count, rounds: [] }));
   for (let round = 0; round < rounds; round += 1) {
     for (const { count, rounds: measured } of results) {
@@ -176,7 +176,7 @@ const pendingForDrain = 16_000;
 const drainWithinMs = 120_000;
 
 export async function measureDrain({ databases, drains, scale, entry, report }) {
-  const receivers = await startReceivers(receiverCount);
+  const receivers = await startReceivers({ answering: receiverCount });
   const rates = [];
   for (let n = 0; n < drains; n += 1) {
     const databaseUrl = await databases.create();

@@ -59,7 +59,7 @@ async function measureAlone(servers, ms) {
 }
 
 export async function measurePublish({ databases, ms, rounds, entry, report }) {
-  const receivers = await startReceivers(subscribers);
+  const receivers = await startReceivers({ answering: subscribers });
   const variants = { 'nobody subscribed': [], [`${subscribers} subscribed`]: receivers.answering };
   const results = Object.fromEntries(
     Object.keys(variants).map((name) => [name, Object.fromEntries(counts.map((count) => [count, []]))]),

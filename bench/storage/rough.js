@@ -46,7 +46,7 @@ const maxSlowdown = 1.3;
 /** The processor time of the database for each of the last 10,000 of 50,000 deliveries of two processes. */
 export async function measureSnapshot({ databases, scale, entry, report }) {
   const count = Math.max(2 * windowSize, Math.round(50_000 * scale));
-  const receivers = await startReceivers(receiverCount);
+  const receivers = await startReceivers({ answering: receiverCount });
   const costs = {};
   for (const kind of ['without', 'with']) {
     const queue = await startDelivering(databases, receivers, entry);
@@ -84,7 +84,7 @@ export async function measureEmptying({ databases, scale, entry, report }) {
   const count = Math.round(1_000_000 * scale);
   const databaseUrl = await databases.create();
   // Nothing is delivered: the receivers never answer.
-  const receivers = await startReceivers(1, 2);
+  const receivers = await startReceivers({ blackHoles: 2 });
   const env = { WEBHOOK_RECOVERABLE: '1000000', WEBHOOK_MAX_PENDING: '1000000' };
   const [one, other] = await startServers(2, { storeUrls: [databaseUrl, databaseUrl], entry, env });
   const ids = await createWebhooks(one, receivers.blackHoles, { changeTypes: 'NeverPublished' });

@@ -156,7 +156,7 @@ function serviceItems<S>(
   return items<S, Service>({
     param: 'service',
     parts: ['serviceName', 'type'],
-    pattern: '.*[.].*',
+    pattern: /^[^.]*[.].*$/,
     find: (subject, segment, caller) => {
       const found = serviceInFolder(store, folderNameOf(subject), segment);
       if (!found || !mayList(found, caller)) throw folderOrServiceNotFound();

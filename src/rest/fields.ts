@@ -1,6 +1,7 @@
 // Form fields are zod schemas. They read the text of a field; their metadata and their JSON Schema say how forms, curl
 // commands and documents show it.
 import * as z from 'zod';
+import { oncePer } from '../lib/collections.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import type { Html } from '../lib/html.ts';
 import { type Form, type Raw, type RequestedFields, textIn } from './form.ts';
@@ -93,7 +94,7 @@ export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
   return { ...(inner && metaOf(inner)), ...z.globalRegistry.get(field) };
 }
 
-export function requestedFields(fields: Fields): RequestedFields {
+export const requestedFields = oncePer((fields: Fields): RequestedFields => {
   const requested = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
     ['token', 'text'],
@@ -106,7 +107,7 @@ export function requestedFields(fields: Fields): RequestedFields {
   const isBox = (name: string) => boxes.some((field) => name.startsWith(boxName(field)));
   const kindOf = (name: string) => requested.get(name) ?? (isBox(name) ? 'text' : undefined);
   return { get: kindOf, has: (name) => kindOf(name) !== undefined };
-}
+});
 
 /** The name of the box of a value. Without a value: the name of the input for the other entries of the list. */
 export function boxName(field: string, value = ''): string {
@@ -165,17 +166,7 @@ type FieldSchema = {
   readonly contentMediaType?: string;
 };
 
-const described = new WeakMap<Field, FieldDescription>();
-
-export function describeField(field: Field): FieldDescription {
-  const known = described.get(field);
-  if (known) return known;
-  const description = newDescription(field);
-  described.set(field, description);
-  return description;
-}
-
-function newDescription(field: Field): FieldDescription {
+export const describeField = oncePer((field: Field): FieldDescription => {
   const meta = metaOf(field);
   const absent = field.safeParse(undefined);
   return {
@@ -185,7 +176,7 @@ function newDescription(field: Field): FieldDescription {
     fallback: absent.data as FieldDescription['fallback'],
     schema: schemaOf(field),
   };
-}
+});
 
 /** The metadata that is no part of the JSON Schema. */
 const formKeys: Record<keyof FieldMeta, true> = {

@@ -7,9 +7,10 @@ import { notFound } from '../http/errors.ts';
 import type { Access, Credentials, Identify, Identity } from '../lib/caller.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { requestedFields } from './fields.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
 import type { RequestAudit } from './request-audit.ts';
-import { type Entry, type RequestContext, accessOf } from './resource.ts';
+import { type Entry, type RequestContext, accessOf, fieldsOf } from './resource.ts';
 import { type Format, dataFormats, formats, readFormat } from './response.ts';
 
 /** Carries a notice to the page that follows a redirect. */
@@ -30,7 +31,6 @@ type RestRoute = {
   readonly entry: Entry;
   /** The path as OpenAPI writes it. */
   readonly template: string;
-  readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
   /** Without pages there is no format html, and the session of a browser does not count. */
   readonly hasPages: boolean;
@@ -46,7 +46,6 @@ export type Authenticator = {
 
 export class RestRequest implements RequestContext {
   readonly entry: Entry;
-  readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
   readonly hasPages: boolean;
   readonly isPost: boolean;
@@ -64,11 +63,10 @@ export class RestRequest implements RequestContext {
   subjects: readonly unknown[] = [];
   readonly #request: FastifyRequest;
 
-  constructor(request: FastifyRequest, { entry, requestedFields, segments: template, hasPages }: RestRoute) {
+  constructor(request: FastifyRequest, { entry, segments: template, hasPages }: RestRoute) {
     this.#request = request;
     this.hasPages = hasPages;
     this.entry = entry;
-    this.requestedFields = requestedFields;
     this.segments =
       entry.items.length === 0
         ? template
@@ -76,6 +74,10 @@ export class RestRequest implements RequestContext {
     this.isPost = request.method === 'POST';
     this.headers = request.headers;
     this.queryText = queryOf(request);
+  }
+
+  get requestedFields(): RequestedFields {
+    return requestedFields(fieldsOf(this.entry));
   }
 
   get access(): Access {

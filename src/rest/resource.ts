@@ -227,7 +227,7 @@ export type Items<S = unknown> = {
   /** The names of its parts, which dots join. */
   readonly parts?: readonly string[];
   /** Required where two kinds of items lie beneath one resource. */
-  readonly pattern?: string;
+  readonly pattern?: RegExp;
   /** Also throws a not-found error when the caller may not see the item. */
   readonly find: (subject: S, segment: string, caller: Caller) => unknown;
   readonly resource: Resource;
@@ -304,7 +304,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
 export function items<S, T>(described: {
   param: string;
   parts?: readonly string[];
-  pattern?: string;
+  pattern?: RegExp;
   find: (subject: S, segment: string, caller: Caller) => T | Promise<T>;
   resource: Resource<T>;
 }): Items<S> {

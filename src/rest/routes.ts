@@ -19,7 +19,7 @@ import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } f
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
-import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
+import { type FieldValues, joinBoxes, readFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { MultipartReader } from './multipart.ts';
 import {
@@ -89,7 +89,6 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
         rest: {
           entry,
           template: pathTemplate(options.prefix, entry),
-          requestedFields: requestedFields(fieldsOf(entry)),
           segments: entry.route === '' ? [] : entry.route.split('/'),
           hasPages: options.responder !== undefined,
         },
@@ -110,7 +109,7 @@ function urlOf({ route, items }: Entry, prefix: string): string {
   const segments = route.split('/').map((segment) => {
     if (!segment.startsWith('{')) return segment;
     const pattern = patterns.get(segment);
-    return `:${segment.slice(1, -1)}${pattern === undefined ? '' : `(^${pattern}$)`}`;
+    return `:${segment.slice(1, -1)}${pattern === undefined ? '' : `(${pattern.source})`}`;
   });
   return `/${segments.join('/')}`;
 }

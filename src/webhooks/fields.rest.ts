@@ -130,68 +130,67 @@ const pickedTypes = [
     .map(({ type, description }) => ({ value: type, label: type, description })),
 ];
 
-export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
-  const fields = {
-    name: text({ to: 128, normalise }).describe('A unique name.'),
-    hookUrl: httpUrl()
-      .superRefine((url, context) => {
-        const problem = receiverProblem(url, allowed);
-        if (problem !== undefined) context.addIssue(problem);
-      })
-      .meta({ label: 'Receiver URL', description: 'The http or https URL to which events are sent.' }),
-    changeTypes: text({ to: 8192 })
-      .transform((list, context) => readChangeTypes(list) ?? refuse(context, [`must be ${changeTypesRule}.`]))
-      .meta({
-        label: 'Event types',
-        description: 'The types of the events to send: a JSON array or comma list, * for all.',
-        picks: pickedTypes,
-      }),
-    contentType: choice(contentTypes).meta({
-      description: 'The content type of the requests.',
-      isAdvanced: true,
-    }),
-    headers: jsonObject()
-      .transform((object, context) => {
-        const read = readHeaders(object, legacyHeader);
-        return 'problems' in read ? refuse(context, read.problems) : read.headers;
-      })
-      .meta({
-        label: 'Custom headers',
-        description:
-          'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
-          'the stored value unless hookUrl gets another origin.',
-        isAdvanced: true,
-        shownAgain: hideValues,
-      }),
-    active: boolean().describe('Whether events are sent to the webhook.'),
-  };
-  const service = serviceField.meta({
-    label: 'Only events of the service',
-    description: 'The service whose events are sent, as Folder/Name.Type; blank for all events.',
+const name = text({ to: 128, normalise }).describe('A unique name.');
+const changeTypes = text({ to: 8192 })
+  .transform((list, context) => readChangeTypes(list) ?? refuse(context, [`must be ${changeTypesRule}.`]))
+  .meta({
+    label: 'Event types',
+    description: 'The types of the events to send: a JSON array or comma list, * for all.',
+    picks: pickedTypes,
   });
-  const signatureKey = text({ to: 256, control: 'password' })
-    .refine(isSignatureKey, `must be ${signatureKeyRule}.`)
-    .optional()
-    .meta({ description: 'The key that signs deliveries; generated if absent.', isAdvanced: true });
-  const createFields = {
-    name: fields.name,
-    hookUrl: fields.hookUrl,
-    changeTypes: fields.changeTypes,
+const contentType = choice(contentTypes).meta({
+  description: 'The content type of the requests.',
+  isAdvanced: true,
+});
+const active = boolean().describe('Whether events are sent to the webhook.');
+const service = serviceField.meta({
+  label: 'Only events of the service',
+  description: 'The service whose events are sent, as Folder/Name.Type; blank for all events.',
+});
+const signatureKey = text({ to: 256, control: 'password' })
+  .refine(isSignatureKey, `must be ${signatureKeyRule}.`)
+  .optional()
+  .meta({ description: 'The key that signs deliveries; generated if absent.', isAdvanced: true });
+
+export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
+  const hookUrl = httpUrl()
+    .superRefine((url, context) => {
+      const problem = receiverProblem(url, allowed);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .meta({ label: 'Receiver URL', description: 'The http or https URL to which events are sent.' });
+  const headers = jsonObject()
+    .transform((object, context) => {
+      const read = readHeaders(object, legacyHeader);
+      return 'problems' in read ? refuse(context, read.problems) : read.headers;
+    })
+    .meta({
+      label: 'Custom headers',
+      description:
+        'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
+        'the stored value unless hookUrl gets another origin.',
+      isAdvanced: true,
+      shownAgain: hideValues,
+    });
+  const create = {
+    name,
+    hookUrl,
+    changeTypes,
     signatureKey,
-    active: fields.active.default(true),
-    contentType: fields.contentType.default('application/json'),
-    headers: fields.headers.optional(),
+    active: active.default(true),
+    contentType: contentType.default('application/json'),
+    headers: headers.optional(),
   };
   return {
-    create: createFields,
-    createForAll: { ...createFields, service },
+    create,
+    createForAll: { ...create, service },
     edit: {
-      name: fields.name.optional(),
-      hookUrl: fields.hookUrl.optional(),
-      changeTypes: fields.changeTypes.optional(),
-      contentType: fields.contentType.optional(),
-      headers: clearable(fields.headers, []),
-      active: fields.active
+      name: name.optional(),
+      hookUrl: hookUrl.optional(),
+      changeTypes: changeTypes.optional(),
+      contentType: contentType.optional(),
+      headers: clearable(headers, []),
+      active: active
         .optional()
         .describe('Whether events are sent to the webhook. Deactivating it discards its pending deliveries.'),
       service: clearable(service),

@@ -12,6 +12,7 @@ import {
 import { compareNaturally } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { mayCall } from '../../lib/caller.ts';
+import { oncePer } from '../../lib/collections.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
@@ -203,12 +204,4 @@ function excerptOf(description: string): string {
 const byName = (one: Service, other: Service) => compareNaturally(one.serviceName, other.serviceName);
 
 /** Lists of the catalog are cached until it changes, and thousands of names take long to compare. */
-const sortedByName = new WeakMap<readonly Service[], readonly Service[]>();
-
-function sortByName(services: readonly Service[]): readonly Service[] {
-  const known = sortedByName.get(services);
-  if (known) return known;
-  const sorted = services.toSorted(byName);
-  sortedByName.set(services, sorted);
-  return sorted;
-}
+const sortByName = oncePer((services: readonly Service[]) => services.toSorted(byName));

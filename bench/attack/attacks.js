@@ -34,12 +34,12 @@ export const attacks = [
     },
   },
   {
-    name: 'forms of 1 MiB that never end, 400',
-    attack: (server) => sendUnfinishedForms(server, 400),
+    name: 'forms of 1 MiB that never end, 800',
+    attack: (server) => sendUnfinishedForms(server, 800),
   },
   {
-    name: 'forms of 1 MiB that never end, of an administrator, 400',
-    attack: (server) => sendUnfinishedForms(server, 400, bearer(server)),
+    name: 'forms of 1 MiB that never end, of an administrator, 800',
+    attack: (server) => sendUnfinishedForms(server, 800, bearer(server)),
   },
   {
     name: 'guessed keys, 20,000',

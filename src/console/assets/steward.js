@@ -141,9 +141,8 @@ function morphChildren(from, to) {
 
 /**
  * Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two
- * reads in seconds; 0 means after a filter only. The server renders all of it, in one way. A library such as htmx
- * would be larger than this whole script. While no answer arrives, the connection strip says so, and nothing on the
- * page looks fresh.
+ * reads in seconds; 0 means after a filter only. The server renders all of it. While no answer arrives, the connection
+ * strip says so, and nothing on the page looks fresh.
  */
 function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];

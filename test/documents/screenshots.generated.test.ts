@@ -1,24 +1,23 @@
 // Takes the pictures of docs/images with `npm run docs`. Without it, checks that no page has changed since its
 // pictures were taken.
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { hasChromium, launchBrowser } from '../kit/browser.ts';
-import { type Scene, type SceneName, assets, folderName, hashScene, mask, playScenes } from './console.ts';
+import { assets } from '../kit/steward.ts';
+import { type State, folderName, readPage, walkStory } from '../pages/states.ts';
 
 const images = new URL('../../docs/images/', import.meta.url);
 const hashesFile = new URL('screenshots.json', images);
-
-const icon = readFileSync(new URL('../../src/console/assets/steward.svg', import.meta.url), 'utf8');
 
 const width = 1280;
 
 type Crop = { readonly from?: string; readonly to: string; readonly margin: number };
 
 /** The elements that a picture begins and ends with. Without `from` it begins at the top of the page. */
-const crops: Readonly<Record<SceneName, Crop>> = {
+const crops: Readonly<Record<string, Crop>> = {
   home: { to: '.cards', margin: 24 },
   webhook: { to: '#newest tbody tr:nth-child(3)', margin: 0 },
   soap: { from: '#try', to: 'details[open] [data-answer]', margin: 24 },
@@ -28,31 +27,22 @@ const crops: Readonly<Record<SceneName, Crop>> = {
 };
 const themes = ['light', 'dark'] as const;
 
-const fileOf = (name: SceneName, theme: string) => `${name}-${theme}.png`;
+const fileOf = (name: string, theme: string) => `${name}-${theme}.png`;
 
-async function takePictures(browser: Browser, scene: Scene): Promise<void> {
-  const { name, path, session, server } = scene;
+async function takePictures(browser: Browser, name: string, crop: Crop, state: State): Promise<void> {
+  const { path, session = '', server } = state;
   const baseURL = server.http.server.listening ? server.http.listeningOrigin : await server.listen();
   for (const colorScheme of themes) {
     const viewport = { width, height: 900 };
     const context = await browser.newContext({ baseURL, viewport, colorScheme, deviceScaleFactor: 1 });
     await context.addCookies([{ name: 'steward_session', value: session, url: baseURL }]);
-    await context.route('**/assets/*.css*', (route) =>
-      route.fulfill({ contentType: 'text/css', body: assets.stylesheet }),
-    );
-    await context.route('**/assets/*.js*', (route) =>
-      route.fulfill({ contentType: 'text/javascript', body: assets.script }),
-    );
-    await context.route('**/assets/*.svg*', (route) =>
-      route.fulfill({ contentType: 'image/svg+xml', body: icon }),
-    );
     const page = await context.newPage();
     await page.goto(path);
     if (name === 'soap') await trySoap(page);
     await page.screenshot({
       path: fileURLToPath(new URL(fileOf(name, colorScheme), images)),
       fullPage: true,
-      clip: await regionOf(page, crops[name]),
+      clip: await regionOf(page, crop),
     });
     await context.close();
   }
@@ -81,6 +71,28 @@ async function trySoap(page: Page): Promise<void> {
   }
 }
 
+/**
+ * Replaces what differs from run to run, or with unrelated changes: tokens, ids, times, ports, and the versions of
+ * the assets.
+ */
+function mask(html: string): string {
+  return html
+    .replaceAll(/form_[\w-]+/g, 'form_token')
+    .replaceAll(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'id')
+    .replaceAll(/<time[^>]*>[^<]*<\/time>/g, '<time>')
+    .replaceAll(/\b(data-(?:elapsed|run|remaining|after))="[^"]*"/g, '$1=""')
+    .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|milliseconds|seconds?|minutes?|hours?|days?)\b/g, 'duration')
+    .replaceAll(/localhost:\d+/g, 'localhost')
+    .replaceAll(/\?v=[0-9a-f]{12}/g, '');
+}
+
+/** The SHA-256 of the masked texts, the stylesheet and the script. */
+function hashPage(texts: readonly string[], { stylesheet, script } = assets): string {
+  const hash = createHash('sha256');
+  for (const text of [...texts.map(mask), stylesheet, script]) hash.update(JSON.stringify(text));
+  return hash.digest('hex');
+}
+
 /** True with `npm run docs`. */
 const isUpdate = () => expect.getState().snapshotState.snapshotUpdateState === 'all';
 
@@ -96,16 +108,21 @@ describe('screenshots', { timeout: 120_000 }, () => {
     const hashes: Record<string, string> = {};
     let browser: Browser | undefined;
     onTestFinished(async () => await browser?.close());
-    await playScenes(async (scene) => {
-      const files = themes.map((theme) => fileOf(scene.name, theme));
-      for (const file of files) hashes[file] = scene.hash;
-      const isStale = files.some((file) => stored[file] !== scene.hash || !existsSync(new URL(file, images)));
+    const visit = async (state: State) => {
+      const name = state.name.replace('pictures/', '');
+      const crop = crops[name];
+      if (!crop) return;
+      const hash = hashPage([await readPage(state), ...state.answers]);
+      const files = themes.map((theme) => fileOf(name, theme));
+      for (const file of files) hashes[file] = hash;
+      const isStale = files.some((file) => stored[file] !== hash || !existsSync(new URL(file, images)));
       if (!isStale) return;
-      expect(isUpdate(), `The page ${scene.name} has changed: run npm run docs.`).toBe(true);
+      expect(isUpdate(), `The page ${name} has changed: run npm run docs.`).toBe(true);
       expect(hasChromium, 'Chromium takes the pictures: install it, or set CHROMIUM to its path.').toBe(true);
       browser ??= await launchBrowser();
-      await takePictures(browser, scene);
-    });
+      await takePictures(browser, name, crop, state);
+    };
+    await walkStory('pictures', visit, { assets });
     if (isUpdate()) writeFileSync(hashesFile, `${JSON.stringify(hashes, null, 2)}\n`);
     expect(Object.keys(readHashes())).toEqual(Object.keys(hashes));
   });
@@ -121,17 +138,17 @@ describe('the hash of a page', () => {
   it('is the same for other ids, tokens, times and ports', () => {
     const other = page(second, 'x_9', time('2027-02-03T04:05:06Z')).replace('8080', '41234');
     expect(mask(other)).toBe(mask(html));
-    expect(hashScene([other])).toBe(hashScene([html]));
-    expect(hashScene(['3 hours, 2.5 s'])).toBe(hashScene(['11 minutes, 80 ms']));
+    expect(hashPage([other])).toBe(hashPage([html]));
+    expect(hashPage(['3 hours, 2.5 s'])).toBe(hashPage(['11 minutes, 80 ms']));
   });
 
   it('changes with the HTML, the stylesheet and the script', () => {
-    const hash = hashScene([html]);
-    expect(hashScene([html.replace('Job', 'Task')])).not.toBe(hash);
-    expect(hashScene([html, 'an answer'])).not.toBe(hash);
-    expect(hashScene([html], { ...assets, stylesheet: `${assets.stylesheet}p { color: red; }` })).not.toBe(
+    const hash = hashPage([html]);
+    expect(hashPage([html.replace('Job', 'Task')])).not.toBe(hash);
+    expect(hashPage([html, 'an answer'])).not.toBe(hash);
+    expect(hashPage([html], { ...assets, stylesheet: `${assets.stylesheet}p { color: red; }` })).not.toBe(
       hash,
     );
-    expect(hashScene([html], { ...assets, script: '' })).not.toBe(hash);
+    expect(hashPage([html], { ...assets, script: '' })).not.toBe(hash);
   });
 });

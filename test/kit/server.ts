@@ -22,7 +22,7 @@ import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from '.
 export const password = 'a password for tests';
 
 const passwordHash = hashCheaply(password);
-const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
+const noAssets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
@@ -66,6 +66,8 @@ export type ServerOptions = {
   receiver?: Receiver;
   /** Default: the simulated executor. */
   executor?: Executor;
+  /** Default: none, because most tests read no stylesheet. */
+  assets?: typeof noAssets;
   /** Adds hooks that run before all others. */
   extend?: (http: FastifyInstance) => void;
   /** Default: metrics are rendered for every request. */
@@ -141,7 +143,7 @@ export async function startServer({
     executor,
     logger,
     wsdl,
-    assets,
+    assets: options.assets ?? noAssets,
     catalog,
     version: '0.0.0',
     adminHash: () => Promise.resolve(passwordHash),

@@ -1,0 +1,59 @@
+// Every page in every state. After a change of a page, `npx vitest run --mode quick test/pages --update` writes the files
+// in `golden` again: read the difference before you commit it.
+import { readdirSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { walk } from '../../src/rest/resource.ts';
+import type { Hooks } from '../kit/hooks.ts';
+import { render } from './render.ts';
+import { readPage, storyNames, walkStory } from './states.ts';
+
+it.each(storyNames)('%s: texts, links, buttons and fields are those of the file', async (story) => {
+  const files: string[] = [];
+  await walkStory(story, async (state) => {
+    // test/catalog/soap-page.test.ts describes the page of the SOAP service.
+    if (state.answers.length > 0) return;
+    const file = `${state.name.replaceAll(' ', '-')}.txt`;
+    files.push(file.slice(story.length + 1));
+    await expect.soft(render(await readPage(state), state.part)).toMatchFileSnapshot(`golden/${file}`);
+  });
+  expect(readdirSync(new URL(`golden/${story}`, import.meta.url)).sort()).toEqual(files.sort());
+});
+
+/** Matches the paths of the operations that read-only mode refuses: those of forms, or those of links to forms. */
+function refusedPaths({ app }: Hooks, kind: 'form' | 'link'): RegExp {
+  const routes = [...walk(app.trees.admin)].flatMap(({ route, resource, operation }) => {
+    // Its form is on the page of the resource, which may be read.
+    if (kind === 'link' && operation === resource.onPost) return [];
+    const isRefused = operation?.effect === 'writes' && operation.whileReadOnly === 'refused';
+    return isRefused ? route.replaceAll(/\{\w+\}/g, '[^/"?]+') : [];
+  });
+  return new RegExp(`^/admin/(${routes.join('|')})(\\?|$)`);
+}
+
+it.each(storyNames)(
+  '%s: in read-only mode, no page offers what is refused, and each says why',
+  async (story) => {
+    await walkStory(story, async (state) => {
+      const { server, session, status, name } = state;
+      if (session === undefined || status !== 200) return;
+      const change = (isReadOnly: string) =>
+        server.post('/admin/mode/update', { isReadOnly, message: 'Back at <noon>.' }, server.administrator);
+      await change('true');
+      const page = await readPage(state);
+      expect(page.match(/The system is read-only\.<\/strong>\s*Back at &lt;noon&gt;\./g), name).toHaveLength(
+        1,
+      );
+      const main = page.slice(page.indexOf('<main'), page.indexOf('</main>'));
+      const links = [...main.matchAll(/<a [^>]*href="([^"]*)"/g)].map(([, href = '']) => href);
+      const forms = [...main.matchAll(/<form[^>]* action="([^"]*)"[^]*?<\/form>/g)]
+        .filter(([form]) => /method="post"/.test(form) && /<button(?![^>]* disabled)/.test(form))
+        .map(([, action = '']) => action);
+      const offered = [
+        ...links.filter((path) => refusedPaths(server, 'link').test(path)),
+        ...forms.filter((path) => refusedPaths(server, 'form').test(path)),
+      ];
+      expect.soft(offered, name).toEqual([]);
+      await change('false');
+    });
+  },
+);

@@ -2,7 +2,7 @@
 // job. Two servers share the store, like two processes; the rights end in the other one.
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hashToken, tokens } from '../../src/auth/token.ts';
 import { findUser, requireUser, updateUser, users } from '../../src/auth/user.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
@@ -36,7 +36,6 @@ let other: Server;
 let cluster: Gate | undefined;
 
 beforeEach(async () => {
-  cluster = undefined;
   const simulated = createSimulatedExecutor({ runtime: createFakeRuntime(), stepMs: 0, failures: new Map() });
   const inventory = async () => {
     await cluster?.pass();
@@ -98,75 +97,58 @@ const endings: [string, number, () => Promise<void>][] = [
   ['the token expires', 401, () => one.runtime.advance(lifetimeMs)],
 ];
 
-const namesOf = (server: Server) => [...server.store.all(users)].map(({ username }) => username);
+const patch = 'pat_17022022_1250';
 
-describe.each(endings)('when %s', (_what, status, end) => {
-  const code = status === 401 ? 498 : 403;
+it.each(endings)('when %s, every request that waits is refused', async (_what, status, end) => {
+  const patches = builtInManifest.filter(({ id }) => id === patch);
+  const { release } = one.store.read(deployment);
+  await one.store.update((transaction) => transaction.write(deployment, { release, patches }));
+  const before = findUser(one.store, 'member');
+  const send = (path: string, fields: Record<string, string>) =>
+    one.post(`/admin/${path}`, fields, { authorization });
 
-  it('during the hash of a new password, no user is added', async () => {
-    const held = one.passwords.holdNext();
-    const fields = { username: 'ghost', password: 'a good password', role: 'administrator' };
-    const response = one.post('/admin/security/users/add', fields, { authorization });
-    const release = await held;
-    await end();
-    release();
-    expect((await response).statusCode).toBe(status);
-    expect((await response).json()).toMatchObject({ error: { code } });
-    await one.store.refresh();
-    expect(namesOf(one)).not.toContain('ghost');
-  });
-
-  it('during the hash of a new password, no user is changed', async () => {
-    const before = findUser(one.store, 'member');
-    const held = one.passwords.holdNext();
-    const fields = { username: 'member', password: 'a good password', role: 'administrator' };
-    const response = one.post('/admin/security/users/update', fields, { authorization });
-    const release = await held;
-    await end();
-    release();
-    expect((await response).statusCode).toBe(status);
-    await one.store.refresh();
-    expect(findUser(one.store, 'member')).toEqual(before);
-  });
-
-  it.each([
-    ['upgrade', 'pat_17022022_1250'],
+  // Two requests wait for the hash of a new password,
+  const fields = { password: 'a good password', role: 'administrator' };
+  const adds = one.passwords.holdNext();
+  const added = send('security/users/add', { ...fields, username: 'ghost' });
+  const releases = [await adds];
+  const changes = one.passwords.holdNext();
+  const changed = send('security/users/update', { ...fields, username: 'member' });
+  releases.push(await changes);
+  // two for the workloads of the cluster,
+  const operations = [
+    ['upgrade', 'pat_28042022_1260'],
     ['rollback', 'rel_10092021_1234'],
-  ])('while %s reads the workloads, no job starts', async (operation, id) => {
-    if (operation === 'rollback') {
-      const patches = builtInManifest.filter((version) => version.id === 'pat_17022022_1250');
-      const { release } = one.store.read(deployment);
-      await one.store.update((transaction) => transaction.write(deployment, { release, patches }));
-    }
-    const gate = new Gate();
-    cluster = gate;
-    const fields = { versionManifest: JSON.stringify({ id }) };
-    const response = one.post(`/admin/system/upgrades/${operation}`, fields, { authorization });
-    await gate.reached;
-    await end();
-    gate.open();
-    expect((await response).statusCode).toBe(status);
-    await one.store.refresh();
-    expect(one.store.read(newestJob)).toBeNull();
-  });
+  ] as const;
+  const planned = [];
+  for (const [operation, id] of operations) {
+    cluster = new Gate();
+    planned.push(send(`system/upgrades/${operation}`, { versionManifest: JSON.stringify({ id }) }));
+    await cluster.reached;
+    releases.push(cluster.open);
+  }
+  // and one for its body.
+  const body = 'f=json';
+  const wire = openWire(Number(new URL(await one.listen()).port));
+  const received = once(one.http.server, 'request');
+  wire.write(
+    `POST /admin/security/users HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n` +
+      `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 2)}`,
+  );
+  await received;
+  await turn();
 
-  it('while the body is held back, the request is refused', async () => {
-    const port = Number(new URL(await one.listen()).port);
-    const body = 'username=ghost&password=a+good+password&role=administrator';
-    const wire = openWire(port);
-    const received = once(one.http.server, 'request');
-    wire.write(
-      `POST /admin/security/users/add HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n` +
-        `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
-    );
-    await received;
-    await turn();
-    await end();
-    wire.socket.write(body.slice(20));
-    const answer = await wire.answer();
-    wire.socket.destroy();
-    expect(answer?.status).toBe(status);
-    await one.store.refresh();
-    expect(namesOf(one)).not.toContain('ghost');
-  });
+  await end();
+  for (const release of releases) release();
+  wire.socket.write(body.slice(2));
+  for (const response of await Promise.all([added, changed, ...planned])) {
+    expect(response.statusCode, response.body).toBe(status);
+    expect(response.json()).toMatchObject({ error: { code: status === 401 ? 498 : 403 } });
+  }
+  expect((await wire.answer())?.status).toBe(status);
+  wire.socket.destroy();
+  await one.store.refresh();
+  expect(findUser(one.store, 'ghost')).toBeUndefined();
+  expect(findUser(one.store, 'member')).toEqual(before);
+  expect(one.store.read(newestJob)).toBeNull();
 });

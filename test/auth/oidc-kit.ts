@@ -7,11 +7,11 @@ import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
 /** The claims of the user with the subject 1. */
 export const ann = { preferred_username: 'ann', groups: ['operations'] };
 
-/** The provider of the file, and the server of the present test. */
+/** The provider of the file, and the server of the present test or of the file. */
 export let provider: IdentityProvider;
 export let server: Server;
 
-export function useProvider(): void {
+export function useProvider({ hasOneServer = false } = {}): void {
   beforeAll(async () => {
     provider = await startProvider();
   });
@@ -23,9 +23,12 @@ export function useProvider(): void {
       noteSecret(answer.access_token, answer.id_token);
       return answer;
     };
+  });
+  const [before, after] = hasOneServer ? [beforeAll, afterAll] : [beforeEach, afterEach];
+  before(async () => {
     server = await startWith(provider);
   });
-  afterEach(() => server.close());
+  after(() => server.close());
 }
 
 export const startPath = '/tokens/oidc/start';

@@ -4,11 +4,6 @@ import { plainFileName, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;
-beforeEach(async () => {
-  server = await startServer({ env: { MAX_UPLOAD_BYTES: '2000', MAX_UPLOADS_TOTAL_BYTES: '3000' } });
-});
-afterEach(() => server.close());
-
 const admin = 'token-of-the-administrator';
 const upload = (name: string, content: string | Buffer, more: Record<string, string> = {}) =>
   server.postParts('/admin/uploads/upload', { itemFile: { name, content }, ...more }, admin);
@@ -16,6 +11,11 @@ type Item = { item: { itemID: string; itemName: string } };
 type Failure = { error: { details: string[] } };
 
 describe('uploads', () => {
+  beforeEach(async () => {
+    server = await startServer({ env: { MAX_UPLOAD_BYTES: '2000', MAX_UPLOADS_TOTAL_BYTES: '3000' } });
+  });
+  afterEach(() => server.close());
+
   it('are stored with their properties, listed, returned and deleted', async () => {
     const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();
     const expected = {
@@ -102,22 +102,20 @@ describe('uploads', () => {
     ]);
   });
 
-  it.each(['text/\u0001x', 'text/\u0000', 'text/\u007f', 'text/\u0085', `text/${'x'.repeat(251)}`])(
-    'may not have the content type %j',
-    async (type) => {
+  it('may have a content type of 255 characters, without control characters', async () => {
+    const uploadOf = (type: string) => {
       const itemFile = { name: 'license.json', content: '{}', type };
-      const refused = await server.postParts('/admin/uploads/upload', { itemFile }, admin);
-      expect(refused.statusCode).toBe(400);
+      return server.postParts('/admin/uploads/upload', { itemFile }, admin);
+    };
+    const longest = `text/${'x'.repeat(250)}`;
+    for (const type of ['text/\u0001x', 'text/\u0000', 'text/\u007f', 'text/\u0085', `${longest}x`]) {
+      const refused = await uploadOf(type);
+      expect(refused.statusCode, type).toBe(400);
       expect(refused.json<Failure>().error.details).toEqual([
         'itemFile: must have a content type of at most 255 characters, without control characters.',
       ]);
-    },
-  );
-
-  it('may have a content type of 255 characters', async () => {
-    const itemFile = { name: 'license.json', content: '{}', type: `text/${'x'.repeat(250)}` };
-    const stored = await server.postParts('/admin/uploads/upload', { itemFile }, admin);
-    expect(stored.json()).toMatchObject({ item: { contentType: itemFile.type } });
+    }
+    expect((await uploadOf(longest)).json()).toMatchObject({ item: { contentType: longest } });
   });
 
   it('need a file with a name', async () => {

@@ -1,17 +1,19 @@
 // Tests of the delivery worker: its limits, how it stops, a store that is slow or fails, and its metrics.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { type Receiver, blackHole } from '../kit/http-client.ts';
+import type { ServerOptions } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
 let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
 afterEach(() => hooks.close());
+
+async function start(options?: ServerOptions): Promise<void> {
+  hooks = await startHooks(options);
+}
 
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
@@ -42,6 +44,7 @@ describe('limits', () => {
   }
 
   it('allow four attempts at a time per receiver, for all its webhooks and paths', async () => {
+    await start();
     const { most, waiting } = countAttempts();
     await hooks.register({ hookUrl: 'https://one.example/a' });
     await hooks.register({ hookUrl: 'https://one.example/b' });
@@ -57,8 +60,7 @@ describe('limits', () => {
   });
 
   it('allow WEBHOOK_CONCURRENCY attempts at a time in total', async () => {
-    await hooks.close();
-    hooks = await startHooks({ env: { WEBHOOK_CONCURRENCY: '10' } });
+    await start({ env: { WEBHOOK_CONCURRENCY: '10' } });
     const { most, waiting } = countAttempts();
     for (let n = 0; n < 8; n += 1) await hooks.register({ hookUrl: `https://r${n}.example/` });
     for (let n = 0; n < 5; n += 1) await hooks.publish();
@@ -72,6 +74,7 @@ describe('limits', () => {
   });
 
   it('serve retries before first attempts, so that a dead receiver is soon deactivated', async () => {
+    await start();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;
@@ -82,6 +85,7 @@ describe('limits', () => {
   });
 
   it('keep a black hole from delaying other receivers', async () => {
+    await start();
     const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
     await hooks.register({ hookUrl: 'https://hole.example/' });
     hooks.httpClient.receiver = (request, signal, at) =>
@@ -95,8 +99,7 @@ describe('limits', () => {
 
 describe('when the server stops', () => {
   it('an attempt in progress may end', async () => {
-    await hooks.close();
-    hooks = await startHooks();
+    await start();
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
     hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
@@ -106,13 +109,12 @@ describe('when the server stops', () => {
     await hooks.settle();
     answer(200);
     await closed;
-    hooks = await startHooks({ store: await hooks.store.reopen() });
+    await start({ store: await hooks.store.reopen() });
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 
   it('an attempt that does not end is aborted, and the next process repeats it', async () => {
-    await hooks.close();
-    hooks = await startHooks();
+    await start();
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;
     await hooks.publish();
@@ -120,7 +122,7 @@ describe('when the server stops', () => {
     const closed = hooks.app.close();
     await hooks.runtime.advance(3000);
     await closed;
-    hooks = await startHooks({ store: await hooks.store.reopen() });
+    await start({ store: await hooks.store.reopen() });
     await hooks.settle();
     expect(hooks.arrivals).toHaveLength(1);
     const delivery = await onlyDelivery(id);
@@ -130,7 +132,6 @@ describe('when the server stops', () => {
 });
 
 it('a process that has not received a webhook yet does not discard its delivery', async () => {
-  await hooks.close();
   const store = await createTestStore();
   let isBehind = false;
   const get: Store['get'] = (table, key) =>
@@ -140,7 +141,7 @@ it('a process that has not received a webhook yet does not discard its delivery'
     isBehind = false;
     return isRead;
   };
-  hooks = await startHooks({ store: { ...store, get, refresh } });
+  await start({ store: { ...store, get, refresh } });
   const { id } = await hooks.register();
   isBehind = true;
   await hooks.publish();
@@ -163,9 +164,8 @@ describe('a store that is slow or fails', () => {
   }
 
   it('gets another claim after a claim has failed', async () => {
-    await hooks.close();
     const { store, gate } = await createSlowStore();
-    hooks = await startHooks({ store });
+    await start({ store });
     await hooks.register();
     gate.wait = () => Promise.reject(new Error('store failed'));
     for (let n = 0; n < 5; n += 1) await hooks.publish();
@@ -177,9 +177,8 @@ describe('a store that is slow or fails', () => {
   });
 
   it('gets another claim if deliveries were added during a claim', async () => {
-    await hooks.close();
     const { store, gate } = await createSlowStore();
-    hooks = await startHooks({ store });
+    await start({ store });
     await hooks.register();
     let open: () => void = () => undefined;
     gate.wait = () => new Promise((resolve) => (open = resolve));
@@ -192,9 +191,8 @@ describe('a store that is slow or fails', () => {
   });
 
   it('gets back deliveries that it returns after the worker was stopped', async () => {
-    await hooks.close();
     const { store, gate } = await createSlowStore();
-    hooks = await startHooks({ store });
+    await start({ store });
     const { id } = await hooks.register();
     let open: () => void = () => undefined;
     gate.wait = () => new Promise((resolve) => (open = resolve));
@@ -203,13 +201,14 @@ describe('a store that is slow or fails', () => {
     await hooks.settle();
     open();
     await closed;
-    hooks = await startHooks({ store: await store.reopen() });
+    await start({ store: await store.reopen() });
     await hooks.settle();
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 });
 
 it('reports metrics without names', async () => {
+  await start();
   await hooks.act('settings', { ...quick, notificationAttempts: '2', numberOfFailures: '1' });
   await hooks.register({ name: 'Secretive' });
   hooks.answerWith(500);

@@ -59,7 +59,7 @@ describe('the checks find', () => {
     ]);
   });
 
-  it('files, npm scripts and sections that do not exist', () => {
+  it('files, npm scripts and sections that do not exist, and a page without a link', () => {
     const page = inPage(
       '`src/rest/form.ts` `rest/form.ts` `src/rest/` `src/rest/{form,none}.ts` `none.ts` `CHANGES.md` `npm run none`',
     );
@@ -69,6 +69,7 @@ describe('the checks find', () => {
       'CHANGES.md',
     ]);
     expect(missingScripts(page, ['check'])).toHaveLength(1);
+    expect(unlinkedPages(page, ['docs/none.md'])).toEqual(['docs/none.md']);
     expect(missingCitations(inPage('See docs/protocol.md#limits and docs/protocol.md#none.'))).toHaveLength(
       1,
     );

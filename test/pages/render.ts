@@ -45,12 +45,12 @@ function mask(text: string): string {
 
 type Line = { readonly text: string; /** The list or table of a row. */ readonly list: number | undefined };
 
-/** Of more than five rows of a list or table, the first three and the last one. */
+/** Of more than seven rows of a list or table, the first three and the last one. */
 function shorten(lines: readonly Line[]): string[] {
   return lines.flatMap(({ text, list }, index) => {
     const own = lines.filter((line) => list !== undefined && line.list === list);
     const place = own.indexOf(lines[index] as Line);
-    if (own.length <= 5 || place < 3 || place === own.length - 1) return text;
+    if (own.length <= 7 || place < 3 || place === own.length - 1) return text;
     return place === 3 ? `… ${own.length - 4} more` : [];
   });
 }
@@ -59,8 +59,10 @@ function shorten(lines: readonly Line[]): string[] {
 export function render(page: string, name: 'main' | 'header' | 'body' = 'main'): string {
   const part = page
     .slice(page.indexOf(`<${name}`), page.indexOf(`</${name}>`))
-    .replaceAll(/<svg[^>]*?(?: aria-label="([^"]*)")?>[^]*?<\/svg>/g, '‹$1›')
-    .replaceAll('‹›', '');
+    .replaceAll(/<svg([^>]*)>[^]*?<\/svg>/g, (_picture, given: string) => {
+      const label = attributesOf(given)['aria-label'];
+      return label === undefined ? '' : `‹${label}›`;
+    });
   const lines: Line[] = [];
   let line = '';
   let lists = 0;

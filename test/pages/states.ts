@@ -146,6 +146,7 @@ const hooks: Story = {
     await publish();
     const pinged = await register('pinged', { changeTypes: 'Other' });
     await server.act(`${pinged}/ping`);
+    await register('failed once');
     await publish({ payload: '{"text":"<script>"}', service: 'World.MapServer' });
     await server.publish();
     await server.settle();

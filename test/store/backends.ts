@@ -55,6 +55,19 @@ export async function openTwice(options?: Options): Promise<[Store, Store]> {
   return [await openAt(url, options), await openAt(url, options)];
 }
 
+/** Opens a store whose database others may use as soon as it is closed. */
+export async function openBriefly(options?: Options): Promise<Store> {
+  const database = await takeDatabase();
+  const store = await openAt(database.url, options);
+  return {
+    ...store,
+    close: async () => {
+      await store.close();
+      releaseDatabase(database);
+    },
+  };
+}
+
 /** The URL of an empty database, which other tests may use after this one. */
 async function borrowDatabase(): Promise<string> {
   const database = await takeDatabase();

@@ -8,7 +8,7 @@ import { type Completion, LostClaim } from '../../src/webhooks/queue/delivery-qu
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import { createTestDatabase, keeping } from './backends.ts';
+import { keeping, openBriefly } from './backends.ts';
 import { attempted, bytesOf, claimAll, delivery, ended } from './deliveries.ts';
 import {
   type Change,
@@ -22,7 +22,7 @@ import {
 } from './delivery-model.ts';
 import { clearFailures, failureWindowOf, failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 400);
+const runs = Number(process.env.FUZZ_RUNS ?? 200);
 
 type Of<K extends Command['kind']> = Extract<Command, { kind: K }>;
 
@@ -169,21 +169,27 @@ async function publish(system: System, { events }: Of<'publish'>): Promise<void>
     );
     const earlier = id === undefined ? undefined : known.get(id);
     const expected = earlier ?? (throws ? 'no' : made.length);
-    if (earlier === undefined && !throws) {
-      model.add(...made);
-      if (id !== undefined) known.set(id, made.length);
-    }
+    const isStored = earlier === undefined && !throws;
+    if (isStored && id !== undefined) known.set(id, made.length);
     const rule = () => {
       // A store may run the rule of an event that it knows already.
       if (throws && earlier === undefined) throw new Error('no');
       return made;
     };
-    return { rule, expected, remember: id === undefined ? undefined : { eventId: id, at: 1 } };
+    const remember = id === undefined ? undefined : { eventId: id, at: 1 };
+    return { rule, expected, remember, stored: isStored ? made : [] };
   });
+  // Calls of the same moment have no order: a store may delay one that has the event id of another.
   const results = await Promise.all(
-    calls.map(({ rule, remember }) =>
-      store.deliveries.publish(rule, remember).catch((error: unknown) => (error as Error).message),
-    ),
+    calls.map(async ({ rule, remember, stored }) => {
+      try {
+        const count = await store.deliveries.publish(rule, remember);
+        model.add(...stored);
+        return count;
+      } catch (error) {
+        return (error as Error).message;
+      }
+    }),
   );
   expect(results).toEqual(calls.map(({ expected }) => expected));
   for (const [eventId, deliveries] of known)
@@ -283,9 +289,8 @@ async function check({ store, model }: System): Promise<void> {
   const { deliveries } = store;
   const pending = model.deliveries().filter(({ state }) => state === 'pending');
   expect(deliveries.pending()).toEqual({ count: pending.length, bytes: bytesOf(...pending) });
-  const oldest = await deliveries.oldestPendingAt();
-  if (pending.length === 0) expect(oldest).toBeUndefined();
-  else expect(pending.map(({ createdAt }) => createdAt)).toContain(oldest);
+  const times = pending.map(({ createdAt }) => createdAt).sort((one, other) => one - other);
+  expect(await deliveries.oldestPendingAt()).toBe(times[0]);
   const windows = [...store.all(failureWindows)].map(
     ({ webhookId, ...window }) => [webhookId, window] as const,
   );
@@ -315,29 +320,29 @@ async function run(system: System, request: Command): Promise<void> {
 
 // The stores run no background tasks. PostgreSQL removes finished deliveries in the background, so it keeps all of
 // them here.
-const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>][] = [
+const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>, checkEvery: number][] = [
   [
     'memory',
     (keep) =>
       Promise.resolve(createMemoryStore({ retention: { ...keeping(keep), jobs: 1 }, maxEventIds: 100 })),
     fc.constantFrom(0, 1, 2, 3, 1000),
+    1,
   ],
   [
     'PostgreSQL',
-    async (keep) =>
-      (await createTestDatabase()).open({
-        runtime: timelessRuntime,
-        retention: { ...keeping(keep), jobs: 1 },
-      }),
+    (keep) => openBriefly({ runtime: timelessRuntime, retention: { ...keeping(keep), jobs: 1 } }),
     fc.constant(1000),
+    // Reading every delivery takes longer than the operations.
+    10,
   ],
 ];
 
 it.each(stores)(
   'the delivery queue of the %s store behaves like the model',
-  async (name, open, keeps) => {
+  async (name, open, keeps, checkEvery) => {
+    const histories = fc.array(command, { minLength: 5, maxLength: 60, size: 'max' });
     await fc.assert(
-      fc.asyncProperty(keeps, fc.array(command, { minLength: 5, maxLength: 60 }), async (keep, commands) => {
+      fc.asyncProperty(keeps, histories, async (keep, commands) => {
         const store = await open(keep);
         try {
           const system: System = {
@@ -351,9 +356,9 @@ it.each(stores)(
             clock: 10_000,
           };
           const known = new Set<string>();
-          for (const request of commands) {
+          for (const [index, request] of commands.entries()) {
             await run(system, request);
-            await check(system);
+            if (index % checkEvery === 0 || index === commands.length - 1) await check(system);
             for (const { id } of system.model.deliveries()) known.add(id);
           }
           const left = new Set(system.model.deliveries().map(({ id }) => id));
@@ -368,7 +373,7 @@ it.each(stores)(
         }
       }),
       // PostgreSQL is slower, so it gets fewer runs.
-      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 40) },
+      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 5) },
     );
   },
   300_000,

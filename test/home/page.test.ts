@@ -1,4 +1,4 @@
-// The home page and what each role sees there.
+// The home page: what it finds, counts and leads to. test/pages has its texts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -44,54 +44,12 @@ const upgrade = (id: string) =>
     server.administrator,
   );
 
-const up =
-  'Up for 2 h, since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
-  'Jobs are simulated and change no deployment.';
-
-it('shows all cards to an administrator', async () => {
-  await server.runtime.advance(2 * 3_600_000);
-  expect(await cards()).toEqual({
-    Version: '10.9.1 Build 1234 Product 11.2 is available',
-    'Last job': 'None yet Show available versions',
-    Webhooks: 'None yet No delivery is pending.',
-    'Mode and server': `Accepts changes Change the mode ${up}`,
-  });
-  expect(await findings()).toEqual(['Everything works.']);
-  expect(await see('administrator')).toMatch(
-    /upgrades\/plan\?[^"]*rel_\w+[^"]*"\s*>Product 11\.2 is available</,
-  );
-});
-
-it.each(['member', 'publisher'] as const)(
-  'shows a %s the version, the mode and the visible services',
-  async (role) => {
-    expect(await cards(role)).toEqual({
-      Version: '10.9.1 Build 1234',
-      Mode: 'Accepts changes',
-      Catalog: `11 services Visible to you, in the root and 2 folders${role === 'publisher' ? ' Create a service' : ''}`,
-    });
-    expect(await see(role)).not.toContain('system/upgrades');
-    expect(await see(role)).not.toContain('id="health"');
-  },
-);
-
 it('does not change the JSON of the resource', async () => {
   expect((await server.get('/admin', server.administrator)).json()).toEqual({
     currentVersion: '10.9.1',
     fullVersion: '10.9.1.1234',
     resources: ['mode', 'security', 'services', 'system', 'uploads'],
   });
-});
-
-it('shows why the system is read-only', async () => {
-  await server.post(
-    '/admin/mode/update',
-    { isReadOnly: 'true', message: 'Moving <house>' },
-    server.administrator,
-  );
-  const text = 'Read-only Set by an administrator. Moving &lt;house&gt;';
-  expect((await cards('member')).Mode).toBe(text);
-  expect((await cards())['Mode and server']).toContain(`${text} Change the mode`);
 });
 
 it('shows the last changes: all of them to an administrator, the own ones to a publisher', async () => {
@@ -134,27 +92,9 @@ it('finds pages, services, webhooks, users and jobs that the caller may see', as
 });
 
 describe('jobs', () => {
-  it('shows the running job, then its outcome, with a link', async () => {
-    const available = await server.get('/admin/system/upgrades/available', server.administrator);
-    const [patch] = available.json<{ id: string; version: string; build: string }[]>();
-    expect((await upgrade(patch?.id ?? '')).statusCode).toBe(200);
-    const during = await cards();
-    expect(during['Running job']).toMatch(
-      /^0 % 0 % Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.1250 0 of 4 deployments$/,
-    );
-    expect(await findings()).toEqual(['A job is running.', 'The upgrade to 10.9.1.1250 is running: 0 %.']);
-    expect(during['Last job']).toBeUndefined();
-    expect(during['Mode and server']).toContain('Read-only An upgrade job is in progress.');
-    expect(await see('administrator')).toMatch(/href="\/admin\/system\/jobs\/[^"/]+">Upgrade from/);
-    // The wizard is closed.
-    expect(await see('administrator')).toMatch(/upgrades"\s*>Product 11\.2 is available</);
+  it('leads to the form of the rollback, with the version before', async () => {
+    expect((await upgrade('pat_17022022_1250')).statusCode).toBe(200);
     await server.runtime.advance(60_000);
-    const after = await cards();
-    expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to \S+ (just now|.* ago)$/);
-    expect(after['Running job']).toBeUndefined();
-    expect(after.Version).toBe(
-      `${patch?.version} Build ${patch?.build} Product 11.2 is available Roll back to 10.9.1.1234 …`,
-    );
     const form = linkOf(await see('administrator'), 'Roll back to 10.9.1.1234 …');
     const cookie = `steward_session=${server.token('administrator')}`;
     const { body } = await server.get(form, { accept: 'text/html', cookie });
@@ -165,36 +105,6 @@ describe('jobs', () => {
 });
 
 describe('webhooks', () => {
-  it('shows the number of pending deliveries and the age of the oldest', async () => {
-    server.answerWith(500);
-    await server.act('settings', { notificationElapsedTimeInSeconds: '86400' });
-    await server.register();
-    await server.publish();
-    await server.runtime.advance(180_000);
-    await server.publish();
-    await server.settle();
-    expect((await cards()).Webhooks).toBe('1 webhook 1 ok 2 deliveries pending, the oldest for 3 min');
-  });
-
-  it('shows how many webhooks were deactivated because of failures, and how many others are inactive', async () => {
-    server.answerWith(500);
-    await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
-    await server.register();
-    await server.publish();
-    await server.settle();
-    await server.register({ active: 'false' });
-    await server.register();
-    expect((await cards()).Webhooks).toBe(
-      '3 webhooks 1 ok, 1 deactivated, 1 inactive 0 % delivered in the last 24 hours No delivery is pending.',
-    );
-    expect(await findings()).toEqual([
-      '1 thing needs attention.',
-      expect.stringMatching(/^Webhook .* was deactivated after too many failures\.$/),
-      expect.stringMatching(/^Webhook .* is inactive\.$/),
-    ]);
-    expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
-  });
-
   it('does not say that everything works if webhooks are switched off', async () => {
     for (const name of 'abcd') await server.register({ name, active: 'false' });
     expect(await findings()).toEqual([
@@ -218,22 +128,15 @@ describe('webhooks', () => {
     expect(await see('administrator')).toContain('href="/admin/services/webhooks?health=deactivated"');
   });
 
-  it('names a webhook whose last delivery failed, also if it was a ping', async () => {
+  it('names a webhook whose last delivery failed, until a ping succeeds', async () => {
     const { id } = await server.register({ name: 'pinged' });
     server.answerWith(500);
     await server.act(`${id}/ping`);
     await server.settle();
-    expect((await findings()).slice(0, 2)).toEqual([
-      '1 thing needs attention.',
-      'The last delivery of webhook pinged failed.',
-    ]);
-    expect((await cards()).Webhooks).toContain('1 webhook 1 failing');
+    expect(await findings()).toContain('The last delivery of webhook pinged failed.');
     const cookie = `steward_session=${server.token('administrator')}`;
-    const pageOf = async (path: string) => (await server.get(path, { accept: 'text/html', cookie })).body;
-    expect(await pageOf('/admin/services/webhooks')).toMatch(
-      /<span class="state warn">Last delivery failed<\/span>\s*<span class="hint">a ping</,
-    );
-    expect(await pageOf(`/admin/services/webhooks/${id}`)).toContain('It was a ping, which does not count');
+    const page = await server.get(`/admin/services/webhooks/${id}`, { accept: 'text/html', cookie });
+    expect(page.body).toContain('It was a ping, which does not count');
     server.answerWith(204);
     await server.act(`${id}/ping`);
     await server.settle();
@@ -256,20 +159,11 @@ describe('webhooks', () => {
     expect((await cards()).Webhooks).not.toContain('delivered');
   });
 
-  it('says how many more failures deactivate a webhook, until it works again', async () => {
+  it('says how many more failures would deactivate a webhook that works again', async () => {
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '5' });
     await server.register();
-    server.answerWith(500);
+    server.answerWith(500, 204);
     await server.publish();
-    await server.settle();
-    expect((await cards()).Webhooks).toBe(
-      '1 webhook 1 failing 0 % delivered in the last 24 hours No delivery is pending.',
-    );
-    expect((await findings()).slice(0, 2)).toEqual([
-      '1 thing needs attention.',
-      expect.stringMatching(/^Webhook .* will be deactivated after 4 more failures\.$/),
-    ]);
-    server.answerWith(204);
     await server.publish();
     await server.settle();
     expect((await findings()).slice(0, 2)).toEqual([

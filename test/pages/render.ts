@@ -45,13 +45,13 @@ function mask(text: string): string {
 
 type Line = { readonly text: string; /** The list or table of a row. */ readonly list: number | undefined };
 
-/** Of more than eight rows of a list or table, the first three and the last one. */
+/** Of more than eight rows of a list or table, the first two and the last one. */
 function shorten(lines: readonly Line[]): string[] {
   return lines.flatMap(({ text, list }, index) => {
     const own = lines.filter((line) => list !== undefined && line.list === list);
     const place = own.indexOf(lines[index] as Line);
-    if (own.length <= 8 || place < 3 || place === own.length - 1) return text;
-    return place === 3 ? `… ${own.length - 4} more` : [];
+    if (own.length <= 8 || place < 2 || place === own.length - 1) return text;
+    return place === 2 ? `… ${own.length - 3} more` : [];
   });
 }
 

@@ -76,13 +76,13 @@ const start: Story = {
   async tell(server, show) {
     await server.runtime.advance(hours(2));
     await show('home', '/admin', { part: 'body' });
-    await show('home of a member', '/admin', { role: 'member' });
+    await show('home of a publisher', '/admin', { role: 'publisher' });
     await show('sign-in', '/admin/services?q=map', { role: 'nobody', status: 401 });
     await show('not found', `${services}/Maps/Nothing.MapServer`, { status: 404 });
     await show('not allowed', '/admin/security/users/add', { role: 'member', status: 403 });
     await show('services', services);
     await show('folder', `${services}/Maps?sort=changed&type=MapServer&num=1`, { role: 'publisher' });
-    await show('search', `${services}?q=map`, { role: 'member' });
+    await show('search', `${services}?q=tools`, { role: 'member' });
     await show('nothing found', `${services}?q=%22%3E%3Cb%3E`);
     await show('service', `${services}/Maps/Roads.MapServer`, { role: 'publisher' });
     await show('delete service', `${services}/Maps/Roads.MapServer/delete`);
@@ -96,6 +96,7 @@ const start: Story = {
     await show('no jobs', '/admin/system/jobs');
     await show('upgrades', upgrades);
     await show('versions', `${upgrades}/available`);
+    await show('installed versions', `${upgrades}/installed`);
     await show('settings of a release', wizardOf(release));
     await show('plan of a patch', wizardOf(patch));
     await show('installed version', wizardOf('rel_10092021_1234'));
@@ -117,6 +118,7 @@ const administration: Story = {
     await show('read-only mode', '/admin/mode');
     await show('banner of read-only mode', '/admin/uploads/upload', { part: 'header' });
     await show('refused form', '/admin/uploads/upload');
+    await show('read-only home', '/admin', { role: 'member' });
   },
 };
 
@@ -259,6 +261,8 @@ const pictures: Story = {
     await server.runtime.advance(minutes(10));
     await show('failed', `/admin/system/jobs/${jobId}`, { session });
     await show('audit', '/admin/system/audit', { session });
+    const filter = 'operation=services/{folder}/{service}/edit&outcome=success&user=admin&num=1';
+    await show('filtered audit', `/admin/system/audit?${filter}`, { session });
     await show('versions', `${upgrades}/available`, { session });
     await show('jobs', '/admin/system/jobs', { session });
   },

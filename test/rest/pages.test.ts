@@ -339,11 +339,6 @@ describe('commands to copy', () => {
   });
 });
 
-it('a form shows the allowed length of a text', async () => {
-  const { body } = await page('/admin/security/users/add');
-  expect(body).toContain('Allowed: 8 to 256 characters.');
-});
-
 describe('the stylesheet', () => {
   it('may be cached for a year under its hash, and only there', async () => {
     const { body } = await page('/admin');

@@ -1,4 +1,4 @@
-// The pages of the catalog: lists, search, and one service.
+// The pages of the catalog: lists, search, and one service. test/pages has their texts.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import type { Role } from '../../src/lib/caller.ts';
@@ -25,31 +25,11 @@ const namesIn = (page: string) =>
   [...page.matchAll(/<th role="rowheader" scope="row"><a [^>]*><bdi>(.*?)<\/bdi><\/a>/g)].map(
     ([, name]) => name,
   );
-const headingsIn = (page: string) =>
-  [...page.matchAll(/<h[1-6][^>]*>(.*?)<\/h[1-6]>/gs)].map(([, text]) => text);
 const create = (fields: Record<string, string>) =>
   server.post(`${services}/createService`, { token: server.token('administrator'), ...fields });
 
 describe('the list', () => {
-  it('shows folders and services with links, type, access and description', async () => {
-    const page = await show(services);
-    expect(namesIn(page)).toEqual(['Maps', 'Operations', 'Tools', 'Geometry', 'Places', 'World']);
-    expect(page).toContain(`href="${services}/Maps"`);
-    expect(page).toContain(`href="${services}/Geometry.GeometryServer"`);
-    expect(page).toContain('GeometryServer</div></td>');
-    expect(page).toContain('everyone</div></td>');
-    expect(page).toContain('Geometric computations.</div></td>');
-    expect(page).toContain('href="/services?wsdl"');
-  });
-
-  it('shows a folder with its services', async () => {
-    const page = await show(`${services}/Maps`);
-    expect(namesIn(page)).toEqual(['Boundaries', 'Boundaries', 'Elevation', 'Parcels', 'Roads']);
-    expect(page).toContain('Base maps and thematic maps.');
-    expect(page).not.toContain('Delete folder …');
-  });
-
-  it('shows the services of one type, in another order, and keeps both while paging', async () => {
+  it('shows the services of one type, in another order', async () => {
     const maps = `${services}/Maps`;
     expect(namesIn(await show(`${maps}?type=FeatureServer`))).toEqual(['Boundaries', 'Parcels']);
     await server.runtime.advance(60_000);
@@ -57,12 +37,7 @@ describe('the list', () => {
       token: server.token('administrator'),
       description: 'New',
     });
-    const changed = await show(`${maps}?sort=changed&type=MapServer&num=1&start=0`);
-    expect(namesIn(changed)).toEqual(['Roads']);
-    expect(changed).toMatch(/<option value="MapServer" selected>/);
-    expect(changed).toMatch(/aria-sort="descending">\s*<a href="[^"]*sort=changed[^"]*order=asc">Changed/);
-    expect(changed).toContain('<input type="hidden" name="sort" value="changed" />');
-    expect(changed).toContain('href="?sort=changed&amp;type=MapServer&amp;start=1&amp;num=1">Next');
+    expect(namesIn(await show(`${maps}?sort=changed&type=MapServer&num=1&start=0`))).toEqual(['Roads']);
     const page = await show(`${maps}?sort=nonsense`);
     expect(namesIn(page)).toEqual(['Boundaries', 'Boundaries', 'Elevation', 'Parcels', 'Roads']);
   });
@@ -88,9 +63,7 @@ describe('the list', () => {
 
   it('escapes HTML', async () => {
     await create({ serviceName: 'Odd', type: 'MapServer', description: '<script>"&\'</script>' });
-    const page = await show(services);
-    expect(page).toContain('&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;');
-    expect(await show(`${services}?q=%22%3E%3Cb%3E`)).toContain('0 services for “&quot;&gt;&lt;b&gt;”');
+    expect(await show(services)).toContain('&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;');
   });
 
   it('lets a publisher delete an empty folder in two steps and returns to the list', async () => {
@@ -127,10 +100,8 @@ describe('the search', () => {
     expect(await found('КАРТЫ')).toEqual(['Карты']);
   });
 
-  it('shows the query again; a blank query shows the whole list', async () => {
-    expect(await show(`${services}?q=Roads`)).toMatch(/<input[^>]*name="q"[^>]*value="Roads"/);
-    expect(headingsIn(await show(`${services}?q=Roads`))).toContain('1 service for “Roads”');
-    expect(namesIn(await show(`${services}?q=+`))).toContain('Geometry');
+  it('shows the whole list for a blank query', async () => {
+    expect(await found(' ')).toContain('Geometry');
   });
 });
 
@@ -218,27 +189,16 @@ describe('ten thousand services', () => {
 describe('a service', () => {
   const path = `${services}/Maps/Roads.MapServer`;
 
-  it('shows its properties and its address', async () => {
-    const page = await show(path, 'member');
-    expect(headingsIn(page)).toContain('Roads.MapServer');
-    expect(page).toContain('Roads and paths.');
-    expect(page).toContain('http://localhost:8080/services/Maps/Roads/MapServer</code>');
-    expect(page).toContain(`<a href="${services}/Maps">Maps</a>`);
+  it('shows its own address, and links to change it to publishers only', async () => {
     await create({ serviceName: 'Far', type: 'MapServer', url: 'https://far.example/x?a=1&b=2' });
-    expect(await show(`${services}/Far.MapServer`)).toContain('href="https://far.example/x?a=1&amp;b=2"');
-  });
-
-  it('shows links to edit and delete it to publishers only', async () => {
-    expect(await show(path, 'member')).not.toMatch(/Delete service|Edit service/);
-    const page = await show(path, 'publisher');
-    expect(page).toContain(`href="${path}/edit"`);
-    expect(linkOf(page, 'Delete service …')).toBe(`${path}/delete`);
+    const page = await show(`${services}/Far.MapServer`, 'member');
+    expect(page).toContain('href="https://far.example/x?a=1&amp;b=2"');
+    expect(page).not.toMatch(/Delete service|Edit service/);
   });
 
   it('is deleted by the form that the link leads to, which returns to the folder', async () => {
     await create({ folderName: 'Maps', serviceName: 'Old', type: 'MapServer' });
     const question = await show(`${services}/Maps/Old.MapServer/delete`, 'publisher');
-    expect(question).toContain('removed from the catalog at once, and its webhooks are notified.');
     const { fields = {} } = formOf(question, '/delete') ?? {};
     const cookie = `steward_session=${server.token('publisher')}`;
     const deleted = await server.post(`${services}/Maps/Old.MapServer/delete`, fields, { cookie });
@@ -246,30 +206,7 @@ describe('a service', () => {
     expect(deleted.headers.location).toBe(`${services}/Maps`);
   });
 
-  it('shows its webhooks to administrators, never a key', async () => {
-    const token = server.token('administrator');
-    const created = await server.post(`${path}/webhooks/create`, {
-      token,
-      name: 'Watcher <1>',
-      hookUrl: 'https://hooks.example/x',
-      changeTypes: '*',
-      active: 'false',
-    });
-    const { webhook, signatureKey } = created.json<{ webhook: { id: string }; signatureKey: string }>();
-    const page = await show(path);
-    expect(page).toContain(`href="${services}/webhooks/${webhook.id}">Watcher &lt;1&gt;</a>`);
-    expect(page).toContain('inactive');
-    expect(page).not.toContain(signatureKey);
-    expect(await show(path, 'publisher')).not.toContain('Watcher');
-    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain(
-      'No webhook is for this service only.',
-    );
-    await server.post(`${services}/webhooks/create`, {
-      token: server.token('administrator'),
-      name: 'All',
-      hookUrl: 'https://hooks.example.com/',
-      changeTypes: '*',
-    });
-    expect(await show(path)).toMatch(/1 webhook<\/a> gets\s+the events of all services\./);
+  it('says that it has no webhooks of its own', async () => {
+    expect(await show(path)).toContain('No webhook is for this service only.');
   });
 });

@@ -1,4 +1,4 @@
-// The upgrades page while a job runs and after it, also opened with a bearer token.
+// The upgrades page while a job runs and after it, also opened with a bearer token. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import type { Server } from '../kit/server.ts';
@@ -16,7 +16,7 @@ import {
 } from './page-kit.ts';
 
 let server: Server;
-const { start, show, open, openWizard, openVersions, openJob, send, startRelease } = usePage(
+const { start, show, open, openWizard, openJob, send, startRelease } = usePage(
   (started) => (server = started),
 );
 
@@ -28,20 +28,14 @@ describe('a page opened with a token, without a session', () => {
     expect(page).not.toMatch(/<form[^>]*action="[^"]*\/(cancel|resume|upgrade|rollback|upload)"/);
   };
 
-  it('shows a running job and asks the reader to reload', async () => {
+  it('is that of the token, also if the browser has a session of another user', async () => {
     await start();
     await send(await openWizard(patch1), '/upgrade');
-    const page = await openByToken(upgrades);
-    expect(page).toContain('In progress');
-    expect(page).toContain('Reload this page');
-    expect(page).not.toContain('data-running');
-    expectNoButtons(page, 'cancel it');
-    // A session of another user changes nothing: the page was opened with the token.
-    const mixed = await server.get(`${upgrades}?f=html&token=${token}`, {
+    const { body } = await server.get(`${upgrades}?f=html&token=${token}`, {
       cookie: `steward_session=${server.token('member')}`,
     });
-    expect(mixed.body).toContain('In progress');
-    expect(mixed.body).not.toContain('data-running');
+    expect(body).toContain('In progress');
+    expect(body).not.toContain('data-running');
   });
 
   it('offers no start, upload, resume or rollback', async () => {
@@ -65,28 +59,13 @@ describe('a page opened with a token, without a session', () => {
 });
 
 describe('while a job runs', () => {
-  it('shows the job, with the attributes that the script needs to follow it, and closes the wizard', async () => {
+  it('is reloaded without scripts, grows, and lists the history as closed', async () => {
     await start();
     await startRelease();
     await server.runtime.advance(60_000);
     const overview = await open();
-    const wizard = await server.get(`${upgrades}/plan`, { accept: 'text/html', cookie });
-    expect(wizard.statusCode).toBe(409);
-    expect(wizard.body).toContain(`<a href="${upgrades}">Back to Upgrades</a>`);
-    expect(overview).toMatch(
-      /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632<\/a> <span class="state busy">In progress/,
-    );
-    expect(overview).not.toContain('Roll back …');
-    expect(overview).not.toContain('id="newest"');
-    for (const page of [overview, await openJob()]) {
-      expect(page).toMatch(/<progress max="100" value="\d+"/);
+    for (const page of [overview, await openJob()])
       expect(page).toContain('<noscript><meta http-equiv="refresh" content="10" /></noscript>');
-      expect(page).toContain('The system is read-only.');
-      expect(page).toContain('1 min</dd>');
-      expect(page).toMatch(/<section aria-labelledby="job" data-running="[^"]+">/);
-      expect(page).toContain('<div id="job-state" data-live="1">');
-    }
-    // These are closed while the job runs.
     expect(overview).not.toContain(`href="${upgrades}/history"`);
     expect(overview).toContain('<span class="none">History</span> <code>history</code>');
     const messagesIn = (text: string) => text.match(/<li id="message-\d+" data-code=/g)?.length ?? 0;
@@ -96,58 +75,31 @@ describe('while a job runs', () => {
     expect((await server.get(`${upgrades}/available?token=${token}`)).statusCode).toBe(409);
   });
 
-  it('cancels a patch, and shows this before and after the job has ended', async () => {
+  it('cancels a patch', async () => {
     await start();
     await send(await openWizard(patch1), '/upgrade');
     await server.runtime.advance(9_000);
     expect(await send(await open(), '/cancel')).toBe(upgrades);
-    const cancelling = await open();
-    expect(cancelling).toContain('administrator has asked to cancel it');
-    expect(formOf(cancelling, '/cancel')).toBeUndefined();
-    await server.runtime.advance(hour);
-    const ended = await openJob();
-    expect(ended).toContain('<span class="state warn">Cancelled</span>');
-    expect(ended).toContain('Cancelled by administrator.');
-    expect(ended).not.toContain('data-running');
-    expect(ended).toContain('data-ended="Upgrade from 10.9.1.1234 to 10.9.1.1250: cancelled."');
-    expect(ended).toMatch(/<li class="unchanged">[\s\S]*<strong>GATEWAY<\/strong> <span>As before</);
-    expect(formOf(ended, '/resume')).toBeUndefined();
+    expect(await open()).toContain('administrator has asked to cancel it');
   });
 
-  it('stops a job that puts workloads back, and then offers to continue that', async () => {
+  it('stops a job that puts workloads back', async () => {
     await start({ SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' });
     await send(await openWizard(patch1), '/upgrade');
     const isReverting = () => server.store.read(newestJob)?.reverting !== null;
     for (let seconds = 0; seconds < 60 && !isReverting(); seconds += 1) await server.runtime.advance(1000);
-    const reverting = await open();
-    expect(reverting).toContain('Stop putting workloads back');
-    expect(formOf(reverting, '/cancel')).toBeDefined();
-    await send(reverting, '/cancel');
+    await send(await open(), '/cancel');
     const stopping = await open();
     expect(stopping).toContain('administrator has asked to stop putting workloads back.');
     expect(formOf(stopping, '/cancel')).toBeUndefined();
-    await server.runtime.advance(hour);
-    expect(await openVersions()).toContain(
-      'has not put back all of its workloads. Resume it to put the others back.',
-    );
-    const stopped = await openJob();
-    expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
-    expect(stopped).toContain('Resume puts the other workloads back to their former images.');
-    expect(stopped).toMatch(/<button[^>]*>Resume putting back</);
-    const tile = stopped.split('<li class="failed">').at(-1)?.split('</li>')[0] ?? '';
-    expect(tile).toContain('<strong>SECURITY</strong>');
-    expect(formOf(stopped, '/resume')).toBeDefined();
   });
 
-  it('offers to cancel a release only until its plan is executed', async () => {
+  it('offers to cancel a release until its plan is executed', async () => {
     await start();
     await startRelease();
-    const first = await open();
-    expect(formOf(first, '/cancel')).toBeDefined();
+    expect(formOf(await open(), '/cancel')).toBeDefined();
     await server.runtime.advance(60_000);
-    const later = await open();
-    expect(formOf(later, '/cancel')).toBeUndefined();
-    expect(later).toContain('It cannot be cancelled: the plan of a release is being executed.');
+    expect(formOf(await open(), '/cancel')).toBeUndefined();
   });
 });
 
@@ -193,15 +145,10 @@ describe('a job of several hops', () => {
 });
 
 describe('after a job', () => {
-  it('shows its success and when the version was installed', async () => {
+  it('shows its success, and is not followed any more', async () => {
     await start();
     await startRelease();
     await server.runtime.advance(hour);
-    const overview = await open();
-    expect(overview).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Since<\/dt>\s*<dd><time/);
-    expect(overview).toContain('<span class="state good">Succeeded</span>');
-    expect(overview).toContain('data-ended="Upgrade from 10.9.1.1234 to 11.0.0.2632: succeeded."');
-    expect(overview).not.toContain('<progress');
     const page = await openJob();
     expect(page).toContain('<span class="state good">Succeeded</span>');
     expect(page).toMatch(/<progress max="100" value="100"/);
@@ -210,41 +157,22 @@ describe('after a job', () => {
     expect(page).not.toContain('http-equiv="refresh"');
   });
 
-  it('shows why it failed, and offers only to resume or repeat it', async () => {
+  it('shows why it failed, and resumes it', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
     const failed = await open();
-    expect(failed).toContain('<span class="state bad">Failed</span>');
     expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
-    const versions = await openVersions();
-    expect(versions).toContain('Resume it, or upgrade to that version again.');
-    expect(versions).not.toContain(patch1);
-    expect(versions).toContain(eleven);
     expect(await send(failed, '/resume')).toBe(upgrades);
     expect(await open()).toContain('In progress');
     await server.runtime.advance(hour);
     expect(await open()).toContain('Succeeded');
   });
 
-  it('shows the failed component with its reason and Resume, and the messages of one component', async () => {
+  it('shows the messages of one component, of one kind, or that contain a text', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
-    const failed = await openJob();
-    const head = failed.split('class="job-head"')[1]?.split('class="phases"')[0] ?? '';
-    expect(head).toContain('<p class="problem">Update deployment MAP_SERVER: the update of MAP_SERVER fails');
-    expect(head).toMatch(/action="[^"]*\/resume"[\s\S]*<button class="primary">Resume/);
-    const tiles = failed.split('aria-label="Components"')[1]?.split('<h3')[0] ?? '';
-    // The failed component comes first.
-    expect(tiles.split('<li class="')[1]).toMatch(
-      /^failed"[\s\S]*<strong>MAP<\/strong> <span>0 of \d, failed<\/span>/,
-    );
-    expect(tiles).toMatch(/<li class="done">[\s\S]*<strong>ADMIN<\/strong> <span>3 of 3</);
-    expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);
-    expect(failed).toMatch(/<li class="done">\s*<strong>Prepare<\/strong>\s*<span>8 s<\/span>/);
-    expect(failed).toMatch(/<li class="failed">\s*<strong>Deployments<\/strong>/);
-    expect(failed).toMatch(/<li class="waiting">\s*<strong>Final check<\/strong>\s*<span>Not started</);
     const linesOf = (page: string) =>
       [...page.matchAll(/<li id="message-\d+" data-code="(\d+)"[^]*?<span>(.*?)<\/span>/g)].map(
         ([, code, line = '']) => ({ code, line }),
@@ -290,11 +218,6 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     expect(formOf(await open(), '/rollback')).toBeUndefined();
     const page = await show(linkOf(await open(), 'Roll back …'));
-    expect(page).toMatch(
-      / selected>10\.9\.1\.1250: removes Product 10\.9\.1 Portal Update, puts back 5 containers/,
-    );
-    expect(page).toContain('A rollback cannot be cancelled. The system is read-only until it has ended.<');
-    expect(page).toContain('<button class="danger">Rollback</button>');
     expect(await send(page, '/rollback')).toMatch(jobPage);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
     await server.runtime.advance(hour);
@@ -305,18 +228,12 @@ describe('after a job', () => {
     'lists the job in %s with a link to its page',
     async (path) => {
       await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-      const empty = await show(path);
-      expect(empty).toContain('There has been no job yet.');
-      expect(empty).toContain(`<a href="${upgrades}">Go to upgrades</a>`);
       await startRelease();
       await server.runtime.advance(hour);
       const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
       const list = await show(path);
       expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
-      expect(list).toContain('<span class="state bad">Failed</span>');
-      expect(list).toContain('<p class="total">1 job</p>');
       const page = await show(`${path}/${jobId}`);
-      expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
       expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
       const running = await show(`/admin/system/jobs/${jobId}`);
       expect(running).toContain('In progress');

@@ -47,6 +47,7 @@ const newUsername = text({ to: 64, ...usernames }).meta({
 const existingUsername = text({ to: 64 }).meta({
   label: 'User name',
   description: 'The name of the user.',
+  control: 'fixed',
 });
 const password = text({ ...passwordLength, control: 'password' }).describe('The password of the user.');
 const role = choice(roles).describe(explainRoles());
@@ -129,7 +130,8 @@ function addOperation(store: ReadableStore, signInService: SignInService): Opera
 
 function updateOperation(store: ReadableStore, signInService: SignInService): Operation {
   return operation({
-    title: 'Update user',
+    title: 'Change user',
+    titleOf: ({ username = '' }) => `Change ${username || 'user'}`,
     description:
       'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',
     refusals: ['too-many-requests'],

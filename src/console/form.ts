@@ -56,10 +56,13 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
       unchanged: view.unchanged?.[name],
       takesFocus: name === focused,
     });
+  const isFixed = ([name, { control }]: NamedField) =>
+    control === 'fixed' && view.entered[name] && problemsWith(name, view.error).length === 0;
   const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
   const shown = fields.filter(([name]) => !isHidden(name));
   const advanced = shown.filter(isAdvanced);
-  const focused = view.cancelHref !== undefined && !view.error ? shown[0]?.[0] : undefined;
+  const focused =
+    view.cancelHref !== undefined && !view.error ? shown.find((one) => !isFixed(one))?.[0] : undefined;
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
@@ -67,7 +70,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
       ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
-      ${shown.filter((one) => !isAdvanced(one)).map(viewOf)}
+      ${shown.filter((one) => !isAdvanced(one)).map((one) => (isFixed(one) ? fixedView(one, view) : viewOf(one)))}
       ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
@@ -75,6 +78,13 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
         ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
       </p>
     </form>`;
+}
+
+function fixedView([name, field]: NamedField, { entered }: FormView): Html {
+  return html`<p class="field">
+    ${labelOf(name, field)}: <strong>${entered[name]}</strong>
+    <input type="hidden" name="${name}" value="${entered[name]}" />
+  </p> `;
 }
 
 function advancedView(fields: readonly Html[], isOpen: boolean): Html {
@@ -228,6 +238,7 @@ function controlView({ control, schema }: FieldDescription, marks: Html, entered
     case 'password':
       return html`<input ${marks} type="password" autocomplete="new-password" maxlength="${schema.maxLength}" />`;
     case 'hidden':
+    case 'fixed':
     case undefined:
     default:
       return html`<input ${marks} value="${entered}" maxlength="${schema.maxLength}" />`;

@@ -9,6 +9,7 @@ import { metaOf } from '../rest/fields.ts';
 import { textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
+  type Entered,
   type FormError,
   type NextStep,
   type Notice,
@@ -250,11 +251,12 @@ export class HtmlResponder {
     const { operation, resource } = rest.entry;
     if (!operation || operation.form === 'sign-in')
       return this.#sendSignIn(rest, reply, status, error ? { error } : {});
-    const layout = { ...this.#layout(rest, formTitle(rest, operation)), isError: error !== undefined };
-    const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
     const entered = rest.isPost
       ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
       : presentTexts(rest.subject?.found, rest.form, operation);
+    const title = formTitle(rest, operation, entered);
+    const layout = { ...this.#layout(rest, title), isError: error !== undefined };
+    const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
     // A form may be refused before its caller is known.
     const hasView = mayCall(rest.identity?.caller, operation.access);
     const formPage = { ...this.#pageContext(rest, null), entered, error };
@@ -350,8 +352,9 @@ function noticeOf({ title }: Operation, { notice }: Outcome): Notice {
 }
 
 /** An operation of an item names the item. */
-function formTitle({ entry, subject }: RestRequest, { title }: Operation): string {
+function formTitle({ entry, subject }: RestRequest, operation: Operation, entered: Entered): string {
   const isOfItem = entry.items.at(-1)?.resource === entry.resource;
+  const title = operation.titleOf(entered);
   return isOfItem && subject ? `${title}: ${entry.resource.titleOf(subject.found)}` : title;
 }
 

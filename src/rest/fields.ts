@@ -21,8 +21,8 @@ export type FieldValues<F extends Fields = Fields> = {
 export type FieldMeta = {
   /** The label in a form. Default: the name in words. */
   readonly label?: string;
-  /** How a form shows a text. Default: one line. */
-  readonly control?: 'lines' | 'password' | 'file' | 'hidden' | 'time';
+  /** How a form shows a text. Default: one line. `fixed`: not editable if the link to the form fills it in. */
+  readonly control?: 'lines' | 'password' | 'file' | 'hidden' | 'time' | 'fixed';
   /** Completes "Allowed: …". */
   readonly allowed?: string;
   /** What a form shows instead of a choice. */

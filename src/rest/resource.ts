@@ -186,6 +186,8 @@ type ViewOfForm<S> = (page: FormPage<S>) => Promise<Html | undefined> | undefine
 /** `V` is the type of the values of the fields, `C` that of what `check` prepares and `P` that of what `run` gets of it. */
 type OperationOf<S, V, C, P = C> = {
   readonly title: string;
+  /** The title of the page of its form. */
+  readonly titleOf: (entered: Entered) => string;
   readonly description: string;
   /** Default: administrator. */
   readonly access: Access;
@@ -279,6 +281,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
   described: Described<OperationOf<S, Values<F>, P>, 'title' | 'description' | 'run'> & { fields?: F },
 ): Operation<S> {
   return {
+    titleOf: () => described.title,
     access: 'administrator',
     effect: 'writes',
     isAudited: described.effect !== 'reads',

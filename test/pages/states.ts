@@ -89,6 +89,7 @@ const start: Story = {
     await show('create service', `${services}/createService?folderName=Maps`, { role: 'publisher' });
     await show('users', '/admin/security/users');
     await show('add user', '/admin/security/users/add?username=mia&password=secret12&role=publisher');
+    await show('change user', '/admin/security/users/update?username=member&role=member');
     await show('account', '/admin/security/self');
     await show('no uploads', '/admin/uploads');
     await show('no webhooks', webhooks);

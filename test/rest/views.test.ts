@@ -64,13 +64,36 @@ describe('users', () => {
     expect(rowOf(after, '<strong>mia</strong>')).toBe('');
   });
 
-  it('keep their role in the form that changes them', async () => {
-    const page = await show('/admin/security/users/update?username=member&role=member');
-    expect(page).toMatch(/<label for="username"\s*>User name(?! <code>)/);
+  it('are changed by a form that names no other user', async () => {
+    const inputs = (page: string) => page.match(/<input[^>]*name="username"[^>]*>/g);
+    const fixed = /User name: <strong>member<\/strong>/;
+    const hidden = ['<input type="hidden" name="username" value="member" />'];
+    const form = await show(
+      linkOf(rowOf(await show('/admin/security/users'), '<strong>member</strong>'), 'Change'),
+    );
+    expect(form).toContain('<h1>Change member</h1>');
+    expect(form).toMatch(fixed);
+    expect(inputs(form)).toEqual(hidden);
+    expect(formOf(form, '/update')?.fields).toMatchObject({ username: 'member', role: 'member' });
     // Programs find the names in the API panel.
-    const [, panel = ''] = page.split('<aside id="api"');
-    expect(panel).toMatch(/Fields of the form.*username.*User name/s);
-    expect(page).toMatch(/name="username"[^>]*value="member"/);
+    expect(form.split('<aside id="api"')[1]).toMatch(/Fields of the form.*username.*User name/s);
+
+    const post = async (fields: Record<string, string>) => {
+      const given = { ...formOf(form, '/update')?.fields, ...fields };
+      const cookie = cookieOf('administrator');
+      return (await server.post('/admin/security/users/update', given, { cookie })).body;
+    };
+    const refused = await post({ password: 'short' });
+    expect(refused).toContain('<h1>Change member</h1>');
+    expect(refused).toMatch(fixed);
+    expect(inputs(refused)).toEqual(hidden);
+    expect(await send(form, '/update', { role: 'publisher' })).toContain('User member was changed.');
+
+    // A form without the name of a user asks for it.
+    for (const page of [await show('/admin/security/users/update'), await post({ username: 'nobody' })]) {
+      expect(page).toMatch(/<label for="username"\s*>User name/);
+      expect(inputs(page)?.join()).toMatch(/^<input id="username"[^>]*>$/);
+    }
   });
 });
 

@@ -122,13 +122,6 @@ describe('a new key', () => {
     await server.post(`${own}/delete`, { id: newest?.id ?? '' }, as('administrator'));
     await createKey('more');
   });
-
-  it('is not created while the system is read-only, but can be deleted', async () => {
-    const { id } = await createKey('nightly');
-    await server.post('/admin/mode/update', { isReadOnly: 'true' }, as('administrator'));
-    expect((await create({ name: 'other' })).statusCode).toBe(503);
-    expect((await server.post(`${own}/delete`, { id }, as('administrator'))).statusCode).toBe(200);
-  });
 });
 
 describe('a key in a request', () => {

@@ -2,7 +2,6 @@
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
-import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -234,35 +233,5 @@ describe('the server limits at the same time', () => {
     expect(leave).toHaveLength(4);
     for (const end of leave) end();
     await Promise.all(all);
-  });
-
-  it.each([
-    ['of one user from one address', 10, () => 'user', () => '192.0.2.1'],
-    [
-      'of one user from one network',
-      30,
-      () => 'user',
-      (count: number) => `2001:db8:1:${count.toString(16)}::1`,
-    ],
-    ['from one address', 100, (count: number) => `user ${count}`, () => '192.0.2.1'],
-    [
-      'from one network',
-      300,
-      (count: number) => `user ${count}`,
-      (count: number) => `2001:db8:1:${count.toString(16)}::1`,
-    ],
-  ])('the failed sign-ins per minute %s to %d', (_whose, most, nameOf, addressOf) => {
-    const limit = new SignInLimit();
-    const attempt = (count: number, at: number) => ({
-      username: nameOf(count),
-      address: addressOf(count),
-      at,
-    });
-    for (let count = 0; count < most; count += 1) {
-      expect(limit.waitSeconds(attempt(count, 0))).toBe(0);
-      limit.start(attempt(count, 0));
-    }
-    expect(limit.waitSeconds(attempt(most, 59_999))).toBe(1);
-    expect(limit.waitSeconds(attempt(most, 60_000))).toBe(0);
   });
 });

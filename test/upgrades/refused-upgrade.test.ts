@@ -90,16 +90,3 @@ describe('a refused upgrade', () => {
     ]);
   });
 });
-
-it('a publisher may not read the system resources', async () => {
-  await start();
-  for (const path of [
-    '/admin/system',
-    upgrades,
-    `${upgrades}/available`,
-    '/admin/system/jobs',
-    '/admin/uploads',
-  ]) {
-    expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
-  }
-});

@@ -91,23 +91,6 @@ it('reports all problems at once and then stores nothing', async () => {
   expect((await server.get(`${path}?token=${token}`)).json()).toEqual(initial);
 });
 
-it('accepts multipart forms', async () => {
-  const { statusCode, body } = await server.postParts(path, { notificationAttempts: '2' }, token);
-  expect([statusCode, JSON.parse(body)]).toEqual([200, { ...initial, notificationAttempts: 2 }]);
-});
-
-it.each(['member', 'publisher'] as const)('is forbidden for a %s', async (role) => {
-  const headers = { authorization: `Bearer ${server.token(role)}` };
-  expect((await server.get(path, headers)).statusCode).toBe(403);
-  expect((await server.post(path, { notificationAttempts: '2' }, headers)).statusCode).toBe(403);
-});
-
-it('can be read but not changed in read-only mode', async () => {
-  await server.post('/admin/mode/update', { token, isReadOnly: 'true' });
-  expect((await server.get(`${path}?token=${token}`)).statusCode).toBe(200);
-  expect((await set({ notificationAttempts: '2' })).statusCode).toBe(503);
-});
-
 it('shows a form with the current values', async () => {
   const cookie = `steward_session=${token}`;
   const page = await server.get(path, { accept: 'text/html', cookie });
@@ -126,9 +109,4 @@ it('shows a form with the current values', async () => {
   );
   expect([good.statusCode, good.headers.location]).toEqual([303, path]);
   expect((await server.get(`${path}?token=${token}`)).json()).toMatchObject({ notificationAttempts: 4 });
-});
-
-it.each(['PUT', 'DELETE', 'PATCH'] as const)('refuses %s', async (method) => {
-  const { statusCode, headers } = await server.http.inject({ method, url: path });
-  expect([statusCode, headers.allow]).toEqual([405, 'GET, HEAD, POST']);
 });

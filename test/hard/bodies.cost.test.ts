@@ -1,6 +1,6 @@
 // Request bodies that cost more than their size: bodies in tiny chunks, bodies that never end, and texts that are
 // slow to decode.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { formTokenOf } from '../../src/auth/token.ts';
 import { expectCost } from '../kit/cost.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -13,16 +13,21 @@ const MiB = 1024 ** 2;
 
 let server: Server;
 let port: number;
-let wires: Wire[];
-beforeEach(async () => {
+let requests = 0;
+const wires: Wire[] = [];
+const countConnections = () =>
+  new Promise((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
+beforeAll(async () => {
   server = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
   port = Number(new URL(await server.listen()).port);
-  wires = [];
+  server.http.server.on('request', () => (requests += 1));
 });
 afterEach(async () => {
-  for (const { socket } of wires) socket.destroy();
-  await server.close();
+  for (const { socket } of wires.splice(0)) socket.destroy();
+  // The bodies of the next test need their places.
+  await expect.poll(countConnections, { interval: 5 }).toBe(0);
 });
+afterAll(() => server.close());
 
 const [urlencoded, multipart] = kinds as [Kind, Kind];
 const authorization = 'Bearer token-of-the-administrator';
@@ -39,9 +44,8 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 
 /** Resolves when the server has received that many requests since the call. */
 function received(count: number): () => Promise<void> {
-  let arrived = 0;
-  server.http.server.on('request', () => (arrived += 1));
-  return () => expect.poll(() => arrived).toBe(count);
+  const before = requests;
+  return () => expect.poll(() => requests - before).toBe(count);
 }
 
 describe.each(kinds)('a body over 64 KiB in chunks, $name', (kind) => {

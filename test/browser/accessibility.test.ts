@@ -136,7 +136,7 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
   });
 
   it('on the pages of test control', async () => {
-    const { url, control, soap } = await startControl({}, assets);
+    const { url, control, soap } = await startControl();
     await control.addFailure({ match: { soapOperation: 'GetFolders' }, respond: { fault: 'Server' } });
     await control.setClock({ frozen: true });
     await soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>');

@@ -5,7 +5,8 @@ import { oidcEnv } from '../auth/oidc-kit.ts';
 import { findBarriers, hasChromium, patience, useBrowser } from '../kit/browser.ts';
 import { startProvider } from '../kit/identity-provider.ts';
 import { freePort } from '../kit/ports.ts';
-import { password, startSteward } from '../kit/steward.ts';
+import { password } from '../kit/server.ts';
+import { startSteward } from '../kit/steward.ts';
 
 const settings = '/admin/services/webhooks/settings';
 

@@ -12,7 +12,7 @@ import {
   chromium,
 } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { password } from './steward.ts';
+import { password } from './server.ts';
 
 const given = process.env.CHROMIUM ?? '';
 const installed = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find((path) => existsSync(path));

@@ -2,17 +2,18 @@
 import type { FastifyInstance } from 'fastify';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
-import { createApp } from '../../src/app/app.ts';
+import { type Logger, pino } from 'pino';
+import { type App, type NewApp, createApp } from '../../src/app/app.ts';
+import { createExecutor } from '../../src/app/backends.ts';
 import { hashToken, tokens } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
-import { readConfig } from '../../src/config/config.ts';
+import { type Config, readConfig } from '../../src/config/config.ts';
 import { type Role, roles } from '../../src/lib/caller.ts';
+import type { Runtime } from '../../src/lib/runtime.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
@@ -23,7 +24,8 @@ export const password = 'a password for tests';
 
 const passwordHash = hashCheaply(password);
 const noAssets = { stylesheet: 'main {}', script: '', icon: '<svg/>', offlineIcon: '<svg/>' };
-const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
+const root = new URL('../../', import.meta.url);
+const wsdl = readFileSync(new URL('wsdl/ServiceCatalog.wsdl', root), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
@@ -54,6 +56,35 @@ function createIds(prefix: string): () => string {
   return () => `${prefix}-${(ids += 1)}`;
 }
 
+/** What every app of the tests gets. `logLines` gets its log. */
+export function appOptions(config: Config, runtime: Runtime, logLines: string[]) {
+  const write = (line: string) => {
+    logLines.push(line);
+    noteRecord(line);
+  };
+  return {
+    config,
+    runtime,
+    logger: pino({ level: 'info' }, { write }),
+    wsdl,
+    assets: noAssets,
+    catalog: sampleCatalog,
+    version: '0.0.0',
+    adminHash: () => Promise.resolve(passwordHash),
+    passwords: createTestPasswords(),
+  };
+}
+
+/** Creates an app on a store, with the executor of the configuration unless another one is given. */
+export async function createAppOn(
+  store: Store,
+  options: Omit<NewApp, 'store' | 'executor'> & { logger: Logger; executor?: Executor },
+): Promise<App> {
+  const backends = { ...options, builtFiles: root, leaseMs: undefined };
+  const executor = options.executor ?? (await createExecutor(backends, store, options.version));
+  return createApp({ ...options, store, executor });
+}
+
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 export type ServerOptions = {
@@ -77,7 +108,6 @@ export type ServerOptions = {
 /** Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. */
 export async function startServer({
   env = {},
-  catalog = sampleCatalog,
   store: given,
   runtime = createFakeRuntime(),
   receiver,
@@ -119,38 +149,8 @@ export async function startServer({
     }
   });
   const logLines: string[] = [];
-  const write = (line: string) => {
-    logLines.push(line);
-    noteRecord(line);
-  };
-  const logger = pino({ level: 'info' }, { write });
-  const { UPGRADE_STEP_MS: stepMs } = config;
-  const failures = new Map(config.SIMULATED_FAILURES);
-  const executor =
-    options.executor ??
-    createSimulatedExecutor({
-      runtime,
-      stepMs,
-      failures,
-      performers: simulatedPerformers(config.SIMULATED_STEP_TEMPLATES),
-    });
-  const passwords = createTestPasswords();
-  const app = await createApp({
-    config,
-    store,
-    runtime,
-    httpClient,
-    executor,
-    logger,
-    wsdl,
-    assets: options.assets ?? noAssets,
-    catalog,
-    version: '0.0.0',
-    adminHash: () => Promise.resolve(passwordHash),
-    passwords,
-    metricsMaxAgeMs: options.metricsMaxAgeMs ?? 0,
-    ...(options.extend && { extend: options.extend }),
-  });
+  const common = appOptions(config, runtime, logLines);
+  const app = await createAppOn(store, { ...common, httpClient, metricsMaxAgeMs: 0, ...options });
 
   let closed: Promise<void> | undefined;
   async function close(): Promise<void> {
@@ -169,7 +169,7 @@ export async function startServer({
     store,
     runtime,
     httpClient,
-    passwords,
+    passwords: common.passwords,
     token,
     logLines,
     /** May be called more than once. */

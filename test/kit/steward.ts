@@ -1,10 +1,7 @@
 // A server in this process that real clients use: it listens, its time is real unless a test replaces it, and its
 // webhooks are sent.
 import { readFileSync } from 'node:fs';
-import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { type App, createApp } from '../../src/app/app.ts';
-import { createExecutor, openStore } from '../../src/app/backends.ts';
 import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { type InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
@@ -13,11 +10,11 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { startControlled } from '../../src/testing/routes.ts';
 import { type HttpClient, createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
-import { noteRecord, noteSecret } from './leaks.ts';
-import { createTestPasswords, hashCheaply } from './password.ts';
+import { noteSecret } from './leaks.ts';
+import { hashCheaply } from './password.ts';
 import type { FakeRuntime } from './runtime.ts';
-
-export const password = 'a password for tests';
+import { appOptions, createAppOn, password } from './server.ts';
+import { createTestStore, storeOptionsOf } from './store.ts';
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -28,8 +25,7 @@ export const assets = {
   icon: readSource('src/console/assets/steward.svg'),
   offlineIcon: readSource('src/console/assets/offline.svg'),
 };
-const wsdl = readSource('wsdl/ServiceCatalog.wsdl');
-const { version } = JSON.parse(readSource('package.json')) as { version: string };
+export const { version } = JSON.parse(readSource('package.json')) as { version: string };
 
 function readCatalog(path: string | undefined): InitialCatalog {
   if (path === undefined) return sampleCatalog;
@@ -55,41 +51,30 @@ function createCheckedClient(client: HttpClient): HttpClient {
  */
 export async function listen(env: Variables, fake?: FakeRuntime) {
   const config = readConfig({ ADMIN_PASSWORD: password, ...env });
-  const runtime = fake ?? realRuntime;
+  const { ADMIN_PASSWORD: adminPassword = password } = config;
   const httpClient = createCheckedClient(createHttpClient(config.WEBHOOK_ALLOW_CIDRS));
-  const logger = pino({ level: 'error' }, { write: noteRecord });
+  const logLines: string[] = [];
   const options = {
-    config,
-    runtime,
+    ...appOptions(config, fake ?? realRuntime, logLines),
     httpClient,
-    logger,
     version,
     assets,
-    wsdl,
     catalog: readCatalog(env.CATALOG_FILE),
-    adminHash: () => Promise.resolve(hashCheaply(config.ADMIN_PASSWORD ?? password)),
-    passwords: createTestPasswords(),
+    adminHash: () => Promise.resolve(hashCheaply(adminPassword)),
   };
-  noteSecret(config.ADMIN_PASSWORD);
-
-  async function create(): Promise<App> {
-    if (config.TEST_CONTROL) return startControlled(options);
-    const backends = {
-      config,
-      runtime,
-      logger,
-      builtFiles: new URL('../../dist/', import.meta.url),
-      leaseMs: undefined,
-    };
-    const store = await openStore(backends);
-    return createApp({ ...options, store, executor: await createExecutor(backends, store, version) });
-  }
-  const app = await create();
+  const app = await (config.TEST_CONTROL
+    ? startControlled(options)
+    : createAppOn(await createTestStore(storeOptionsOf(config)), options));
   await app.http.listen({ host: '127.0.0.1', port: 0 });
+  const token = await app.issueAdminToken();
+  noteSecret(adminPassword, token);
 
   return {
     app,
     port: new URL(app.http.listeningOrigin).port,
+    /** Of the first administrator. */
+    token,
+    logLines,
     close: async () => {
       const closed = app.close();
       // Attempts in progress have some seconds to end.
@@ -100,42 +85,53 @@ export async function listen(env: Variables, fake?: FakeRuntime) {
   };
 }
 
-export type Steward = Awaited<ReturnType<typeof startSteward>>;
+/** Requests to a server over HTTP, with the token unless a request has another one. */
+export function createClient(address: string, token: string) {
+  async function send(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
+    return fetch(address + path, { ...init, headers });
+  }
+  /** Expects success. */
+  async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+    const response = await send(path, init);
+    const text = await response.text();
+    expect(response.status, `${path}: ${text}`).toBe(200);
+    return JSON.parse(text) as T;
+  }
+  const formOf = (fields: Record<string, string>) => ({ method: 'POST', body: new URLSearchParams(fields) });
+  return {
+    send,
+    ask,
+    post: (path: string, fields: Record<string, string> = {}) => send(path, formOf(fields)),
+    get: <T>(path: string) => ask<T>(path),
+    /** Sends a form and expects success. */
+    act: <T>(path: string, fields: Record<string, string> = {}) => ask<T>(path, formOf(fields)),
+  };
+}
 
 /** Starts a server, and stops it after the test. The functions it returns create data as the administrator. */
 export async function startSteward(env: Variables = {}, runtime?: FakeRuntime) {
-  const { app, port, close } = await listen(env, runtime);
+  const { port, token, close } = await listen(env, runtime);
   onTestFinished(close);
-  const token = await app.issueAdminToken();
-  noteSecret(token);
   // The address that its links contain.
   const address = `http://localhost:${port}`;
-
-  async function ask<T>(path: string, init: RequestInit): Promise<T> {
-    const response = await fetch(`${address}${path}`, init);
-    expect(response.ok, `${path}: ${response.status}`).toBe(true);
-    return (await response.json()) as T;
-  }
-  const askAsAdministrator = <T>(path: string, init: RequestInit = {}) =>
-    ask<T>(`/admin/${path}`, { ...init, headers: { authorization: `Bearer ${token}` } });
+  const { ask, get, act } = createClient(address, token);
 
   return {
     address,
     /** Of the administrator. */
     token,
-    trees: app.trees,
-    tokenOf: async (username: string): Promise<string> => {
-      const body = new URLSearchParams({ username, password });
-      return (await ask<{ token: string }>('/tokens/generateToken', { method: 'POST', body })).token;
-    },
-    read: <T>(path: string) => askAsAdministrator<T>(path),
-    act: <T>(path: string, fields: Record<string, string> = {}) =>
-      askAsAdministrator<T>(path, { method: 'POST', body: new URLSearchParams(fields) }),
+    read: <T>(path: string) => get<T>(`/admin/${path}`),
+    act: <T>(path: string, fields: Record<string, string> = {}) => act<T>(`/admin/${path}`, fields),
     upload: async (name: string, content: string) => {
       const body = new FormData();
       body.set('itemFile', new Blob([content]), name);
-      const sent = { method: 'POST', body };
-      return (await askAsAdministrator<{ item: { itemID: string } }>('uploads/upload', sent)).item.itemID;
+      const { item } = await ask<{ item: { itemID: string } }>('/admin/uploads/upload', {
+        method: 'POST',
+        body,
+      });
+      return item.itemID;
     },
   };
 }

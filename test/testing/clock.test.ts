@@ -4,7 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createTasks } from '../../src/lib/tasks.ts';
 import { ControlClock } from '../../src/testing/clock.ts';
-import { createWebhook, dayMs, password, startControl, startReceiver } from './kit.ts';
+import { password } from '../kit/server.ts';
+import { createWebhook, dayMs, startControl, startReceiver } from './kit.ts';
 
 const server = await startControl();
 const receiver = await startReceiver();

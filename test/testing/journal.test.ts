@@ -3,7 +3,8 @@ import { beforeEach, expect, it } from 'vitest';
 import { Journal, noMessage } from '../../src/testing/journal.ts';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { namespace } from '../kit/server.ts';
-import { createWebhook, password, startControl } from './kit.ts';
+import { password } from '../kit/server.ts';
+import { createWebhook, startControl } from './kit.ts';
 
 const server = await startControl({ REQUIRE_TOKENS: 'true' });
 const { control, send, post, soap } = server;

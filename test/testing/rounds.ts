@@ -1,5 +1,6 @@
 // A round of requests on a controlled server: reset, then a full upgrade with a webhook, and the answers byte by byte.
-import { type Controlled, password } from './kit.ts';
+import { password } from '../kit/server.ts';
+import { type Controlled } from './kit.ts';
 
 /** Resets do not move the clock back, so every round is at a time after all of them. */
 const at = Date.now() + 3_600_000;

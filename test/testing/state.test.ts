@@ -1,6 +1,8 @@
 // Reset, snapshots and the seed: the state returns exactly, and equal requests get equal answers.
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createWebhook, password, startControl, startReceiver } from './kit.ts';
+import { password } from '../kit/server.ts';
+import { version } from '../kit/steward.ts';
+import { createWebhook, startControl, startReceiver } from './kit.ts';
 import { runRound } from './rounds.ts';
 
 const server = await startControl({ SEED: 'state' });
@@ -163,8 +165,8 @@ describe('a snapshot', () => {
   it.each([
     ['[]', 'The body must be a snapshot that GET /control/snapshot returned.'],
     ['{"format":2}', 'format: must be 1.'],
-    ['{"format":1,"version":"9.9.9"}', 'version: must be 0.0.0, the version of this server.'],
-    ['{"format":1,"version":"0.0.0","digest":"","state":{}}', 'digest: must match the state'],
+    ['{"format":1,"version":"9.9.9"}', `version: must be ${version}, the version of this server.`],
+    [`{"format":1,"version":"${version}","digest":"","state":{}}`, 'digest: must match the state'],
     ['{', 'The body must be JSON.'],
   ])('is refused if it is %s', async (body, problem) => {
     await expect(control.restore(body)).rejects.toThrow(problem);

@@ -1,6 +1,7 @@
-// A fake Kubernetes API server with controllers: plain HTTP on loopback, all objects in memory, no containers that run.
+// A fake Kubernetes API server with controllers: all objects in memory, no containers that run.
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { startControllers } from './controllers.ts';
 import type { KubeObject } from './objects.ts';
 import { type Target, createRegistry } from './registry.ts';
@@ -9,36 +10,33 @@ import { discover, isKnownGroup, resourceOf, serverVersion } from './resources.t
 import { matches, matchesFields, parseLabelSelector } from './selectors.ts';
 import { StatusError, badRequest, methodNotAllowed, noSuchPath } from './status-error.ts';
 import { type Change, createStorage } from './storage.ts';
+import type { Received, Sent } from './upstream.ts';
 
-export type ApiServer = {
-  url: string;
-  /** The controller of Deployments notices nothing for this time. */
-  pauseDeployments: (ms: number) => void;
-  close: () => Promise<void>;
-};
+export type ApiServer = { url: string; close: () => Promise<void> };
 
 const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const rulesPath = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 
 type Answer = { code: number; body: object | string };
 
-export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<ApiServer> {
+export type Api = ReturnType<typeof createApi>;
+
+/** The API server without HTTP, and its controllers. */
+export function createApi() {
   const storage = createStorage();
   const registry = createRegistry(storage);
   for (const name of ['default', 'kube-system']) {
     registry.create({ resource: resourceOf('namespaces'), version: 'v1' }, { metadata: { name } });
   }
-  const controllers = startControllers(storage, registry, controllerDelayMs);
+  const controllers = startControllers(storage, registry);
 
-  function answer(request: IncomingMessage, url: URL, text: string): Answer | Target {
-    const method = request.method ?? '';
-    const user = request.headers['impersonate-user'] as string | undefined;
+  function respond({ method, user, contentType, body }: Sent, url: URL): Answer | Target {
     const path = url.pathname;
     if (path === reviewPath && method === 'POST') {
-      return { code: 201, body: reviewAccess(storage, user, parse(text)) };
+      return { code: 201, body: reviewAccess(storage, user, parse(body)) };
     }
     if (path === rulesPath && method === 'POST') {
-      return { code: 201, body: reviewRules(storage, user, parse(text)) };
+      return { code: 201, body: reviewRules(storage, user, parse(body)) };
     }
     const open = method === 'GET' ? publicResponse(path) : undefined;
     if (open !== undefined) return { code: 200, body: open };
@@ -53,14 +51,14 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     const verb = verbOf(method, target, url.searchParams);
     authorize(storage, user, verb, target);
     if (verb === 'watch') return target;
-    return act(verb, target, url.searchParams, text, request.headers['content-type'] ?? 'application/json');
+    return act(verb, target, url.searchParams, body, contentType ?? 'application/json');
   }
 
   function act(
     verb: string,
     target: Target,
     query: URLSearchParams,
-    text: string,
+    body: string,
     contentType: string,
   ): Answer {
     const [type = ''] = contentType.split(';');
@@ -72,7 +70,7 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
       return { code: 200, body: { ...found, items } };
     }
     if (verb === 'create' && target.name === undefined) {
-      return { code: 201, body: registry.create(target, parse(text)) };
+      return { code: 201, body: registry.create(target, parse(body)) };
     }
     if (target.name === undefined && verb === 'deletecollection') {
       const found = list(target, query);
@@ -81,11 +79,11 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     }
     if (target.name === undefined) throw methodNotAllowed();
     if (verb === 'update') {
-      return { code: registry.exists(target) ? 200 : 201, body: registry.update(target, parse(text)) };
+      return { code: registry.exists(target) ? 200 : 201, body: registry.update(target, parse(body)) };
     }
-    if (verb === 'patch') return { code: 200, body: registry.patch(target, parse(text), type.trim()) };
+    if (verb === 'patch') return { code: 200, body: registry.patch(target, parse(body), type.trim()) };
     if (verb !== 'delete') throw methodNotAllowed();
-    const deleted = registry.remove(target, text === '' ? undefined : parse(text));
+    const deleted = registry.remove(target, body === '' ? undefined : parse(body));
     if (target.resource.name === 'pods') return { code: 200, body: deleted };
     const { group, name: kind } = target.resource;
     const details = {
@@ -146,43 +144,62 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     });
   }
 
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const url = new URL(request.url ?? '/', 'http://localhost');
+  return {
+    storage,
+    controllers,
+    /** A watch is answered in the stream, if there is one. */
+    answer(request: Sent, stream?: ServerResponse): Received {
+      const url = new URL(request.path, 'http://localhost');
       try {
-        const result = answer(request, url, Buffer.concat(chunks).toString());
-        if ('resource' in result) watch(result, url.searchParams, response);
-        else send(response, result);
+        const result = respond(request, url);
+        if (!('resource' in result)) return format(result);
+        if (!stream) throw methodNotAllowed();
+        watch(result, url.searchParams, stream);
+        return format({ code: 200, body: '' });
       } catch (error) {
-        const refusal =
+        return format(
           error instanceof StatusError
             ? error
-            : new StatusError(500, 'InternalError', `Internal error occurred: ${String(error)}`);
-        send(response, { code: refusal.code, body: refusal.body });
+            : new StatusError(500, 'InternalError', `Internal error occurred: ${String(error)}`),
+        );
       }
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    },
+  };
+}
 
+/** The API server for kubectl: plain HTTP on loopback. */
+export async function startApiServer(): Promise<ApiServer> {
+  const api = createApi();
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const { code, contentType, body } = api.answer(
+      {
+        method: request.method ?? '',
+        path: request.url ?? '/',
+        body: await text(request),
+        contentType: request.headers['content-type'],
+        user: request.headers['impersonate-user'] as string | undefined,
+      },
+      response,
+    );
+    if (!response.headersSent) response.writeHead(code, { 'content-type': contentType }).end(body);
+  };
+  const server = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    pauseDeployments: (ms) => controllers.pauseDeployments(ms),
     close: () =>
       new Promise((resolve) => {
-        controllers.close();
+        api.controllers.close();
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
 }
 
-function send(response: ServerResponse, { code, body }: Answer): void {
-  const isText = typeof body === 'string';
-  response.writeHead(code, { 'content-type': isText ? 'text/plain' : 'application/json' });
-  response.end(isText ? body : JSON.stringify(body));
-}
+const format = ({ code, body }: Answer): Received =>
+  typeof body === 'string'
+    ? { code, contentType: 'text/plain', body }
+    : { code, contentType: 'application/json', body: JSON.stringify(body) };
 
 function parse(text: string): unknown {
   try {

@@ -3,14 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startApiServer } from './api-server.ts';
+import { createApi } from './api-server.ts';
 import type { Rule } from './authorizer.ts';
 import { startFaults } from './faults.ts';
 import { startKubelet } from './kubelet.ts';
 import type { Fields, Kind, Pod, Workload } from './objects.ts';
-import { openUpstream } from './upstream.ts';
+import { connectFake, connectReal } from './upstream.ts';
 import { type NewWorkload, workloadObject, isRolledOut, nodeLabel, pathOf } from './workloads.ts';
 
 export type { Kind, Pod, Workload } from './objects.ts';
@@ -33,40 +32,24 @@ const settleMs = 15_000;
 
 export type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
-/** `controllerDelayMs` is how long the fake controllers take to notice a change. */
-export async function openCluster({ controllerDelayMs = 3 } = {}) {
+export async function openCluster() {
   const given = process.env.STEWARD_TEST_KUBECONFIG ?? '';
   const isReal = given !== '';
-  const server = isReal ? undefined : await startApiServer({ controllerDelayMs });
-  const target = server ? { url: server.url } : { kubeconfig: given };
-  const upstream = await openUpstream(target);
-  const pollMs = isReal ? 100 : 20;
+  const api = isReal ? undefined : createApi();
+  const upstream = api ? connectFake(api) : await connectReal(given);
+  const pollMs = isReal ? 100 : 5;
 
-  async function send<T>(method: string, path: string, body: unknown, headers: Record<string, string>) {
+  async function send<T>(method: string, path: string, body: unknown, user?: string): Promise<T> {
+    const contentType = method === 'PATCH' ? strategicMerge : 'application/json';
     const payload = body === undefined ? '' : JSON.stringify(body);
-    const answer = await upstream.send({
-      method,
-      path,
-      body: payload,
-      headers: { ...headers, 'content-length': Buffer.byteLength(payload) },
-    });
-    const content = await text(answer);
-    const code = answer.statusCode ?? 0;
-    const parsed = parse(content);
-    if (code < 400) return parsed as T;
-    throw new RequestError(code, (parsed as { message?: string } | undefined)?.message ?? content);
+    const answer = await upstream.send({ method, path, body: payload, contentType, user });
+    const parsed = parse(answer.body);
+    if (answer.code < 400) return parsed as T;
+    throw new RequestError(answer.code, (parsed as { message?: string } | undefined)?.message ?? answer.body);
   }
 
-  /** Bypasses the proxy, and has all permissions. */
-  function request<T = Fields>(
-    method: string,
-    path: string,
-    body?: unknown,
-    contentType?: string,
-  ): Promise<T> {
-    const type = contentType ?? (method === 'PATCH' ? strategicMerge : 'application/json');
-    return send<T>(method, path, body, { 'content-type': type });
-  }
+  /** Bypasses the proxy, and has all permissions. A patch is a strategic merge. */
+  const request = <T = Fields>(method: string, path: string, body?: unknown) => send<T>(method, path, body);
 
   const namespace = `steward-test-${randomBytes(4).toString('hex')}`;
   const own = `/api/v1/namespaces/${namespace}`;
@@ -77,8 +60,9 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     return isMissing(found) ? undefined : found;
   });
 
-  const faults = await startFaults({ target });
-  const kubelet = startKubelet(request, namespace, pollMs);
+  const faults = await startFaults(upstream);
+  const kubelet = startKubelet(request, namespace, isReal ? pollMs : 1_000);
+  api?.storage.onChange(({ resource }) => resource.name === 'pods' && kubelet.wake());
   const folder = mkdtempSync(join(tmpdir(), 'steward-test-'));
   const kubeconfig = join(folder, 'kubeconfig');
   writeFileSync(kubeconfig, formatKubeconfig(faults.url, namespace));
@@ -124,7 +108,9 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     faults,
     kubelet,
     /** The controller of Deployments notices nothing for this time. A real cluster ignores it. */
-    pauseDeployments: (ms: number) => server?.pauseDeployments(ms),
+    pauseDeployments: (ms: number) => api?.controllers.pauseDeployments(ms),
+    /** The controllers see this time pass. A real cluster takes it. */
+    passTime: (ms: number) => (api ? api.controllers.skip(ms) : sleep(ms)),
     request,
     read,
     pods,
@@ -168,7 +154,6 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
         if (hasNode) await request('DELETE', `/api/v1/nodes/${namespace}`);
       }
       upstream.close();
-      await server?.close();
       rmSync(folder, { recursive: true });
     },
   };
@@ -192,7 +177,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
         kind: 'SelfSubjectAccessReview',
         spec: { resourceAttributes: access },
       },
-      { 'content-type': 'application/json', 'impersonate-user': user },
+      user,
     );
     return status.allowed;
   }

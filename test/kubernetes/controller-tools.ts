@@ -19,6 +19,8 @@ import type { Storage } from './storage.ts';
 export type ControllerContext = {
   storage: Storage;
   registry: Registry;
+  /** The clock of the cluster, which a test can advance. */
+  now: () => number;
   /** Runs the controllers at that time, even if nothing changes. */
   wakeAt: (at: number) => void;
 };
@@ -30,13 +32,13 @@ export const isReady = ({ status }: Pod): boolean =>
 
 export const isRunningAndReady = (pod: Pod): boolean => pod.status.phase === 'Running' && isReady(pod);
 
-export function isAvailable({ wakeAt }: ControllerContext, pod: Pod, minReadySeconds = 0): boolean {
+export function isAvailable({ now, wakeAt }: ControllerContext, pod: Pod, minReadySeconds = 0): boolean {
   if (!isReady(pod)) return false;
   if (minReadySeconds === 0) return true;
   const since = pod.status.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime;
   const at = Date.parse(since ?? '') + minReadySeconds * 1000;
-  if (at > Date.now()) wakeAt(at);
-  return at <= Date.now();
+  if (at > now()) wakeAt(at);
+  return at <= now();
 }
 
 export const isActive = ({ status }: Pod): boolean =>

@@ -43,7 +43,7 @@ function nodeOf({ spec }: Pod): string | undefined {
 }
 
 export function syncDaemonSet(context: ControllerContext, set: Workload): void {
-  const { storage, wakeAt } = context;
+  const { storage } = context;
   const revision = currentRevision(context, set);
   const hash = hashOfRevision(revision);
   const { template, minReadySeconds, updateStrategy } = set.spec;
@@ -61,7 +61,7 @@ export function syncDaemonSet(context: ControllerContext, set: Workload): void {
   for (const node of nodes) {
     if (pods().some((pod) => nodeOf(pod) === node)) continue;
     const parts = { labels: { [revisionLabel]: hash }, spec: { affinity: affinityTo(node) } };
-    if (createPod(context, set, template, parts) !== undefined) wakeAt(Date.now() + retryMs);
+    if (createPod(context, set, template, parts) !== undefined) context.wakeAt(context.now() + retryMs);
   }
 
   if (updateStrategy?.type === 'RollingUpdate') {

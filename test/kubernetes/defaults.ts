@@ -5,6 +5,7 @@ import {
   type JobSpec,
   type PodSpec,
   type WorkloadSpec,
+  copy,
   isFields,
   textOf,
 } from './objects.ts';
@@ -15,7 +16,7 @@ import { type StatusError, invalid } from './status-error.ts';
 /** Sets missing fields. */
 function fill(target: Fields, defaults: Fields): void {
   for (const [name, value] of Object.entries(defaults)) {
-    if (target[name] === undefined) target[name] = structuredClone(value);
+    if (target[name] === undefined) target[name] = copy(value);
     else if (isFields(value) && isFields(target[name])) fill(target[name], value);
   }
 }

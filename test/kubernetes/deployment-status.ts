@@ -6,23 +6,21 @@ import { resourceOf } from './resources.ts';
 
 const deployments = resourceOf('deployments');
 
-const tickMs = 10;
-
-/** Time that passes only while the event loop turns: a busy machine is no lack of progress. */
-let activeMs = 0;
-setInterval(() => (activeMs += tickMs), tickMs).unref();
-
-/**
- * `activeMs` at the last progress, by uid. Conditions have whole seconds only, which is too coarse for short
- * deadlines.
- */
+/** The time of the last progress, by uid. Conditions have whole seconds only. */
 const progressAt = new Map<string, number>();
 
 const find = (conditions: Condition[] | undefined, type: string) =>
   conditions?.find((condition) => condition.type === type);
 
-function create(type: string, status: string, reason: string, message: string): Condition {
-  return { type, status, lastUpdateTime: seconds(), lastTransitionTime: seconds(), reason, message };
+function create(
+  { now }: ControllerContext,
+  type: string,
+  status: string,
+  reason: string,
+  message: string,
+): Condition {
+  const at = seconds(now());
+  return { type, status, lastUpdateTime: at, lastTransitionTime: at, reason, message };
 }
 
 /** Replaces the condition of the same type, unless status and reason are equal. */
@@ -39,31 +37,31 @@ const hasDeadline = ({ spec }: Workload) =>
   spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds < 2 ** 31 - 1;
 
 export function recordNewReplicaSet(
-  { storage }: ControllerContext,
+  context: ControllerContext,
   deployment: Workload,
   { metadata }: Workload,
 ): Workload {
   if (!hasDeadline(deployment)) return deployment;
-  progressAt.set(deployment.metadata.uid, activeMs);
+  progressAt.set(deployment.metadata.uid, context.now());
   const message = `Created new replica set "${metadata.name}"`;
-  const condition = create('Progressing', 'True', 'NewReplicaSetCreated', message);
+  const condition = create(context, 'Progressing', 'True', 'NewReplicaSetCreated', message);
   deployment.status.conditions = put(deployment.status.conditions ?? [], condition);
-  return storage.replace(deployments, deployment);
+  return context.storage.replace(deployments, deployment);
 }
 
 /** Records in the condition Progressing that the Deployment is paused or resumed. */
-export function recordPaused({ storage }: ControllerContext, deployment: Workload): Workload {
+export function recordPaused(context: ControllerContext, deployment: Workload): Workload {
   const before = find(deployment.status.conditions, 'Progressing');
   if (!hasDeadline(deployment) || before?.reason === 'ProgressDeadlineExceeded') return deployment;
   const isRecorded = before?.reason === 'DeploymentPaused';
   const isPaused = deployment.spec.paused === true;
   if (isRecorded === isPaused) return deployment;
   const condition = isPaused
-    ? create('Progressing', 'Unknown', 'DeploymentPaused', 'Deployment is paused')
-    : create('Progressing', 'Unknown', 'DeploymentResumed', 'Deployment is resumed');
-  progressAt.set(deployment.metadata.uid, activeMs);
+    ? create(context, 'Progressing', 'Unknown', 'DeploymentPaused', 'Deployment is paused')
+    : create(context, 'Progressing', 'Unknown', 'DeploymentResumed', 'Deployment is resumed');
+  progressAt.set(deployment.metadata.uid, context.now());
   deployment.status.conditions = put(deployment.status.conditions ?? [], condition);
-  return storage.replace(deployments, deployment);
+  return context.storage.replace(deployments, deployment);
 }
 
 /** Writes the status, and returns whether the rollout is complete. */
@@ -84,8 +82,9 @@ export function updateStatus(
   };
   const hasEnough = available >= replicasOf(deployment) - maxUnavailableOf(deployment);
   const availability = hasEnough
-    ? create('Available', 'True', 'MinimumReplicasAvailable', 'Deployment has minimum availability.')
+    ? create(context, 'Available', 'True', 'MinimumReplicasAvailable', 'Deployment has minimum availability.')
     : create(
+        context,
         'Available',
         'False',
         'MinimumReplicasUnavailable',
@@ -109,7 +108,7 @@ function isComplete(deployment: Workload, next: WorkloadStatus): boolean {
 
 /** Complete, progressing, or deadline exceeded; otherwise the condition stays unchanged. */
 function updateProgressing(
-  { wakeAt }: ControllerContext,
+  context: ControllerContext,
   deployment: Workload,
   next: WorkloadStatus,
   conditions: Condition[],
@@ -123,22 +122,22 @@ function updateProgressing(
     return conditions;
   if (isComplete(deployment, next)) {
     const message = `${title} has successfully progressed.`;
-    return put(conditions, create('Progressing', 'True', 'NewReplicaSetAvailable', message));
+    return put(conditions, create(context, 'Progressing', 'True', 'NewReplicaSetAvailable', message));
   }
   if (isProgress(status, next)) {
-    progressAt.set(metadata.uid, activeMs);
-    const condition = create('Progressing', 'True', 'ReplicaSetUpdated', `${title} is progressing.`);
+    progressAt.set(metadata.uid, context.now());
+    const condition = create(context, 'Progressing', 'True', 'ReplicaSetUpdated', `${title} is progressing.`);
     return put(conditions, condition, true);
   }
   if (!before || before.reason === 'NewReplicaSetAvailable') return conditions;
-  const idleMs = activeMs - (progressAt.get(metadata.uid) ?? activeMs);
+  const idleMs = context.now() - (progressAt.get(metadata.uid) ?? context.now());
   const remainingMs = (spec.progressDeadlineSeconds ?? 0) * 1000 - idleMs;
   if (remainingMs > 0) {
-    wakeAt(Date.now() + remainingMs);
+    context.wakeAt(context.now() + remainingMs);
     return conditions;
   }
   const message = `${title} has timed out progressing.`;
-  return put(conditions, create('Progressing', 'False', 'ProgressDeadlineExceeded', message));
+  return put(conditions, create(context, 'Progressing', 'False', 'ProgressDeadlineExceeded', message));
 }
 
 function isProgress(before: WorkloadStatus, next: WorkloadStatus): boolean {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
 import type { Act } from './faults.ts';
-import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
+import { fast } from './executor.ts';
+import { contextOf, openDeployment, workload } from './single-deployment.ts';
 
 type Event = {
   metadata: { resourceVersion: string };

@@ -4,7 +4,7 @@ import type { Executor, RepairedWorkload, StepContext } from '../../src/upgrades
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
-import { createTestExecutor } from './executor.ts';
+import { createTestExecutor, fast } from './executor.ts';
 
 const isReal = process.env.STEWARD_TEST_KUBECONFIG !== undefined;
 
@@ -57,6 +57,18 @@ async function move(executor: Executor, workload: Workload): Promise<void> {
 }
 
 const path = /\/deployments\/a/;
+
+/** A rollout without progress fails soon. */
+const hasty = () => (isReal ? { rolloutTimeoutMs: 3000 } : { ...fast(), rolloutTimeoutMs: 10_000 });
+
+const deadlineSeconds = 10;
+
+/** Waits until the first of two pods is replaced, and then for the time that its controller gives it. */
+async function exceedDeadline(on: Cluster): Promise<void> {
+  const status = async () => (await on.read('Deployment', 'a')).status;
+  await expect.poll(status).toMatchObject({ replicas: 3, updatedReplicas: 1, unavailableReplicas: 1 });
+  await on.passTime(deadlineSeconds * 1000);
+}
 
 describe('a patch', () => {
   it('contains the images of all containers and the annotations, and is a strategic merge with a resource version', async () => {
@@ -187,7 +199,7 @@ describe('a rollout', () => {
     'of a %s without progress fails after the timeout of the executor, and can be rolled back',
     async (kind) => {
       const spec = kind === 'Deployment' ? { progressDeadlineSeconds: 2 ** 31 - 1 } : {};
-      const { executor, images } = await open({ kind, spec }, { rolloutTimeoutMs: isReal ? 3000 : 700 });
+      const { executor, images } = await open({ kind, spec }, hasty());
       await executor.apply(toImage('a:2-stuck', kind), context);
       await expect(executor.verify(toImage('a:2-stuck', kind), context)).rejects.toThrow(
         /a: no progress for \d+ seconds: of \d wanted pods \d are updated and \d available/,
@@ -198,11 +210,14 @@ describe('a rollout', () => {
   );
 
   it('fails when its controller reports an exceeded deadline; a report on the template before is ignored', async () => {
-    const timeouts = { imageTimeoutMs: 60_000, rolloutTimeoutMs: 3_000 };
-    const { executor, images } = await open({ spec: { progressDeadlineSeconds: 1 } }, timeouts);
+    const { on, executor, images } = await open(
+      { spec: { progressDeadlineSeconds: deadlineSeconds } },
+      { ...fast(), imageTimeoutMs: Infinity },
+    );
     // In the second round the controller may keep its first report.
     for (const message of [/exceeded its progress deadline/, /exceeded its progress deadline|no progress/]) {
       await executor.apply(toImage('a:2-missing'), context);
+      await exceedDeadline(on);
       await expect(executor.verify(toImage('a:2-missing'), context)).rejects.toThrow(message);
       await executor.rollback(toImage('a:2-missing'), context);
       expect(await images()).toEqual(['a:1']);
@@ -210,10 +225,17 @@ describe('a rollout', () => {
   });
 
   it('that failed in an earlier run may complete in this one', async () => {
-    const { on, executor } = await open({ spec: { progressDeadlineSeconds: 1 } }, { imageTimeoutMs: 60_000 });
+    const { on, executor } = await open(
+      { spec: { progressDeadlineSeconds: deadlineSeconds } },
+      { imageTimeoutMs: Infinity },
+    );
     await executor.apply(toImage('a:2-missing'), context);
+    await exceedDeadline(on);
     await expect(executor.verify(toImage('a:2-missing'), context)).rejects.toThrow('progress deadline');
-    const resumed = executor.verify(toImage('a:2-missing'), { ...context, runStartedAt: Date.now() + 5000 });
+    const resumed = executor.verify(toImage('a:2-missing'), {
+      ...context,
+      runStartedAt: Date.now() + 60_000,
+    });
     on.kubelet.heal('missing');
     await resumed;
   });
@@ -234,10 +256,7 @@ describe('a rollout', () => {
   });
 
   it('of a paused Deployment fails with that reason', async () => {
-    const { on, executor } = await open(
-      { spec: { progressDeadlineSeconds: 2 ** 31 - 1 } },
-      { rolloutTimeoutMs: 700 },
-    );
+    const { on, executor } = await open({ spec: { progressDeadlineSeconds: 2 ** 31 - 1 } }, hasty());
     await executor.apply(toImage('a:2-stuck'), context);
     await on.patch('Deployment', 'a', { spec: { paused: true } });
     await expect(executor.verify(toImage('a:2-stuck'), context)).rejects.toThrow(

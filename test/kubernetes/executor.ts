@@ -29,10 +29,22 @@ export function createTestExecutor(
     stepTimeoutMs: 60_000,
     patienceMs: 30_000,
     pollIntervalMs: isReal ? 100 : 10,
-    imageTimeoutMs: 300,
+    imageTimeoutMs: isReal ? 300 : 50,
     ...options,
   });
 }
+
+/**
+ * With a factor of 100, the 30 seconds for which a Lease is valid take less than half a second. A rollout has 20 seconds
+ * with every factor, and a look at it 10 seconds.
+ */
+export const fast = (factor = 100) => ({
+  runtime: createFastRuntime(factor),
+  pollIntervalMs: 10 * factor,
+  imageTimeoutMs: 50 * factor,
+  rolloutTimeoutMs: 20_000 * factor,
+  maxGapMs: 10_000 * factor,
+});
 
 const tickMs = 1;
 
@@ -47,7 +59,7 @@ const maxStepMs = 25;
  * server of the tests runs in the same process, so that a busy machine delays it and the executor alike, and no
  * request seems slow.
  */
-export function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'sleep'> {
+function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'sleep'> {
   const runtime = createFakeRuntime(Date.now());
   let isFinished = false;
   onTestFinished(() => {

@@ -1,8 +1,8 @@
 // A proxy in front of an API server: it records requests, and injects faults.
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pipeline } from 'node:stream';
-import { type Upstream, openUpstream } from './upstream.ts';
+import { text } from 'node:stream/consumers';
+import type { Upstream } from './upstream.ts';
 
 /** The body is parsed; the status is undefined until there is a response. */
 export type RecordedRequest = {
@@ -27,19 +27,13 @@ export type Act =
 /** Applies to the next requests that match: one, or as many as `times`. */
 export type Fault = { method?: string; path?: RegExp; times?: number; act: Act };
 
-export type FaultsOptions = {
-  target: { url: string } | { kubeconfig: string };
-  /** The user of forwarded requests; without one they have all permissions. */
-  user?: string;
-};
-
 export type Faults = Awaited<ReturnType<typeof startFaults>>;
 
-export async function startFaults({ target, user }: FaultsOptions) {
-  const upstream = await openUpstream(target);
+export async function startFaults(upstream: Upstream) {
   const requests: RecordedRequest[] = [];
   const injected = new Set<Fault & { left: number }>();
-  const proxy = { user };
+  /** The user of forwarded requests; without one they have all permissions. */
+  const proxy: { user: string | undefined } = { user: undefined };
 
   function takeFault(recorded: RecordedRequest): Act | undefined {
     for (const fault of injected) {
@@ -53,12 +47,12 @@ export async function startFaults({ target, user }: FaultsOptions) {
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readAll(request);
+    const body = await text(request);
     const recorded: RecordedRequest = {
       method: request.method ?? '',
       path: request.url ?? '',
       contentType: request.headers['content-type'],
-      body: parse(body.toString()),
+      body: parse(body),
       status: undefined,
     };
     requests.push(recorded);
@@ -77,18 +71,15 @@ export async function startFaults({ target, user }: FaultsOptions) {
       return;
     }
     if (typeof act === 'function') await act(recorded);
-    const disconnected = new AbortController();
-    if (act !== 'swallow') response.on('close', () => disconnected.abort());
-    const answer = await forward(upstream, request, body, proxy.user, disconnected.signal);
+    const { method, path, contentType } = recorded;
+    const answer = await upstream.send({ method, path, body, contentType, user: proxy.user });
     if (act === 'swallow') {
-      await readAll(answer);
       request.socket.destroy();
       return;
     }
-    recorded.status = answer.statusCode;
-    const { connection: _connection, 'keep-alive': _keepAlive, ...headers } = answer.headers;
-    response.writeHead(answer.statusCode ?? 502, headers);
-    pipeline(answer, response, () => undefined);
+    recorded.status = answer.code;
+    response.writeHead(answer.code, { 'content-type': answer.contentType });
+    response.end(answer.body);
   }
 
   const server = createServer((request, response) => {
@@ -123,48 +114,16 @@ export async function startFaults({ target, user }: FaultsOptions) {
     /** Stops listening and closes all connections. */
     down: stop,
     up: () => listen(port),
-    async close(): Promise<void> {
-      await stop();
-      upstream.close();
-    },
+    close: stop,
   });
 }
 
-function forward(
-  upstream: Upstream,
-  { method = '', url = '', headers: given }: IncomingMessage,
-  body: Buffer,
-  user: string | undefined,
-  signal: AbortSignal,
-): Promise<IncomingMessage> {
-  const { host: _host, connection: _connection, 'transfer-encoding': _encoding, ...headers } = given;
-  return upstream.send(
-    {
-      method,
-      path: url,
-      body,
-      headers: {
-        ...headers,
-        ...(body.length > 0 ? { 'content-length': body.length } : {}),
-        ...(user === undefined ? {} : { 'impersonate-user': user }),
-      },
-    },
-    signal,
-  );
-}
-
-async function readAll(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
-function parse(text: string): unknown {
-  if (text === '') return undefined;
+function parse(content: string): unknown {
+  if (content === '') return undefined;
   try {
-    return JSON.parse(text);
+    return JSON.parse(content);
   } catch {
-    return text;
+    return content;
   }
 }
 

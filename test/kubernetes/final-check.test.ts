@@ -1,7 +1,7 @@
 // The final check: a job succeeds only if every workload that it has moved still has its images and is healthy.
 import { describe, expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
-import { createFastRuntime } from './executor.ts';
+import { fast } from './executor.ts';
 import { type Upgrade, createTemplate, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 /** The controllers of a real cluster cannot be paused. */
@@ -143,14 +143,14 @@ async function disturb(id: string, change: (upgrade: Upgrade) => Promise<unknown
   return upgrade;
 }
 
-/** The check waits for map-server: it reads it after its list of all workloads. */
-const waitForCheck = (cluster: Cluster) =>
+/** The check waits for the workload: it reads it after its list of all workloads. */
+const waitForCheck = (cluster: Cluster, name: string) =>
   expect
     .poll(
       () => {
         const paths = cluster.faults.requests.map(({ method, path }) => `${method} ${path}`);
         const list = paths.findLastIndex((path) => /^GET .*deployments\?limit=/.test(path));
-        return paths.findLastIndex((path) => /^GET .*deployments\/map-server$/.test(path)) > list;
+        return paths.findLastIndex((path) => path.startsWith('GET ') && path.endsWith(`/${name}`)) > list;
       },
       { interval: 5 },
     )
@@ -161,14 +161,14 @@ describe('a workload with its images', () => {
     [
       'whose newest change the controller has not observed',
       ({ cluster }) => {
-        cluster.pauseDeployments(500);
+        cluster.pauseDeployments(Infinity);
         return cluster.patch('Deployment', 'map-server', { metadata: { annotations: { touched: 'yes' } } });
       },
     ],
     [
       'that is being scaled',
       ({ cluster }) => {
-        cluster.pauseDeployments(500);
+        cluster.pauseDeployments(Infinity);
         return cluster.patch('Deployment', 'map-server', { spec: { replicas: 3 } });
       },
     ],
@@ -182,21 +182,22 @@ describe('a workload with its images', () => {
         const available = async () =>
           (await cluster.read('Deployment', 'map-server')).status.availableReplicas;
         await expect.poll(available).toBeUndefined();
-        cluster.pauseDeployments(500);
+        cluster.pauseDeployments(Infinity);
         cluster.kubelet.resume();
       },
     ],
   ])('%s gets the time of a rollout', async (_what, change) => {
-    const { end, images } = await disturb('pat', change);
+    const { cluster, end, images } = await disturb('pat', change);
+    if (!isReal) await waitForCheck(cluster, 'map-server');
+    cluster.pauseDeployments(0);
     expect((await end()).state).toBe('success');
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
   });
 
   it('that stays unhealthy fails the job when that time is over, and the job names it', async () => {
     const { end } = await disturb('rel', ({ cluster }) => breakSidecar(cluster), {
-      runtime: createFastRuntime(50),
+      ...fast(),
       rolloutTimeoutMs: 20_000,
-      maxGapMs: 500_000,
     });
     const { state, messages } = await end();
     expect(state).toBe('failed');
@@ -207,9 +208,8 @@ describe('a workload with its images', () => {
 
   it('is not patched by a resumed release that waits for it', async () => {
     const { cluster, end, resume } = await disturb('rel', ({ cluster: on }) => breakSidecar(on), {
-      runtime: createFastRuntime(50),
+      ...fast(),
       rolloutTimeoutMs: 20_000,
-      maxGapMs: 500_000,
     });
     const failed = await end();
     expect(failed.state).toBe('failed');
@@ -229,12 +229,12 @@ describe('a workload with its images', () => {
         on.pauseDeployments(Infinity);
         return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
       });
-      await waitForCheck(cluster);
+      await waitForCheck(cluster, 'map-server');
       await cluster.patch('Deployment', 'map-tiles', {
         spec: { replicas: 2, template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } } },
       });
       cluster.pauseDeployments(0);
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await waitForCheck(cluster, 'map-tiles');
       cluster.kubelet.heal('2-stuck');
       expect((await end()).state).toBe('success');
       const { status } = await cluster.read('Deployment', 'map-tiles');
@@ -249,7 +249,7 @@ describe('a workload with its images', () => {
         on.pauseDeployments(Infinity);
         return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
       });
-      await waitForCheck(cluster);
+      await waitForCheck(cluster, 'map-server');
       await cluster.patch('Deployment', 'map-tiles', {
         spec: { template: { spec: { containers: [{ name: 'map-tiles', image: 'map-tiles:9' }] } } },
       });

@@ -14,16 +14,16 @@ import { resourceOf } from './resources.ts';
 const jobs = resourceOf('jobs');
 
 export function syncJob(context: ControllerContext, job: Job): void {
-  const { storage, wakeAt } = context;
+  const { storage, now, wakeAt } = context;
   const { backoffLimit = 6, activeDeadlineSeconds, suspend, template } = job.spec;
   const pods = ownedBy<Pod>(context, podResource, job);
   if (isFinished(job)) for (const pod of pods.filter(isActive)) endPod(context, pod);
   if (suspend === true || isFinished(job)) return;
-  const startTime = job.status.startTime ?? seconds();
+  const startTime = job.status.startTime ?? seconds(now());
   const count = (phase: string) => pods.filter(({ status }) => status.phase === phase).length;
   const failed = count('Failed');
   const deadline = Date.parse(startTime) + (activeDeadlineSeconds ?? Infinity) * 1000;
-  const isLate = Date.now() >= deadline;
+  const isLate = now() >= deadline;
   const conditions =
     count('Succeeded') > 0
       ? [condition('Complete', 'CompletionsReached', 'Reached expected number of succeeded pods')]
@@ -36,7 +36,7 @@ export function syncJob(context: ControllerContext, job: Job): void {
     for (const pod of pods.filter(isActive)) endPod(context, pod);
   } else if (!pods.some(isActive)) {
     const labels = { 'job-name': job.metadata.name, 'batch.kubernetes.io/job-name': job.metadata.name };
-    if (createPod(context, job, template, { labels }) !== undefined) wakeAt(Date.now() + retryMs);
+    if (createPod(context, job, template, { labels }) !== undefined) wakeAt(now() + retryMs);
   }
   if (Number.isFinite(deadline) && conditions.length === 0) wakeAt(deadline);
   const active = conditions.length > 0 ? 0 : 1;
@@ -45,11 +45,11 @@ export function syncJob(context: ControllerContext, job: Job): void {
 }
 
 /** The container ends at the end of the grace period. */
-function endPod({ storage, wakeAt }: ControllerContext, pod: Pod): void {
+function endPod({ storage, now, wakeAt }: ControllerContext, pod: Pod): void {
   const { terminationGracePeriodSeconds: graceSeconds = 30 } = pod.spec;
-  const end = Date.now() + graceSeconds * 1000;
+  const end = now() + graceSeconds * 1000;
   const { deletionTimestamp = new Date(end).toISOString() } = pod.metadata;
-  const isOver = Date.parse(deletionTimestamp) <= Date.now();
+  const isOver = Date.parse(deletionTimestamp) <= now();
   if (isOver) storage.remove(podResource, pod);
   else if (pod.metadata.deletionTimestamp === undefined)
     storage.replace(podResource, { ...pod, metadata: { ...pod.metadata, deletionTimestamp } });

@@ -1,12 +1,8 @@
-// A fake kubelet: polls the pods of a namespace and writes their status, which depends on the tags of their images.
+// A fake kubelet: writes the status of the pods of a namespace, which depends on the tags of their images.
 import { type Container, type ContainerStatus, type Pod, seconds } from './objects.ts';
 
-export type Request = (
-  method: string,
-  path: string,
-  body?: unknown,
-  contentType?: string,
-) => Promise<unknown>;
+/** A patch is a strategic merge. */
+export type Request = (method: string, path: string, body?: unknown) => Promise<unknown>;
 
 export type Kubelet = {
   /** From now on images whose tag contains this are good. */
@@ -14,22 +10,26 @@ export type Kubelet = {
   /** Until `resume`, no pod changes its status. */
   pause: () => Promise<void>;
   resume: () => void;
+  /** Looks at the pods after a few milliseconds, instead of at the end of the interval. */
+  wake: () => void;
   close: () => Promise<void>;
 };
 
-const patchType = 'application/strategic-merge-patch+json';
+/** How long it takes to notice a change. */
+const delayMs = 3;
 
 type Fate = 'good' | 'missing' | 'crash' | 'stuck';
 
 const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 
-/** Works on the fake API server, and on a real one with a longer interval. */
+/** Works on the fake API server, and on a real one. It polls the pods unless it is woken. */
 export function startKubelet(request: Request, namespace: string, intervalMs = 20): Kubelet {
   const healed: string[] = [];
   let isClosed = false;
   let isPaused = false;
   let updated: Promise<void> = Promise.resolve();
-  let wake: () => void = () => undefined;
+  let endPause: () => void = () => undefined;
+  let isWoken = false;
 
   function fateOf(image: string): Fate {
     const tag = tagOf(image);
@@ -44,36 +44,45 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
       if (['Succeeded', 'Failed'].includes(pod.status.phase)) continue;
       const status = runsToEnd(pod) ? endingStatusFor(pod, fateOf) : statusFor(pod, fateOf);
       if (isReported(pod, status)) continue;
-      await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }, patchType).catch(
-        () => undefined,
-      );
+      await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }).catch(() => undefined);
     }
   }
 
   async function poll(): Promise<void> {
     while (!isClosed) {
       // The server may be down, and pods may be deleted after they were listed.
+      isWoken = false;
       if (!isPaused) updated = updateStatuses().catch(() => undefined);
       await updated;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, intervalMs);
-        wake = () => {
+        const timer = setTimeout(resolve, isWoken ? delayMs : intervalMs);
+        endPause = () => {
           clearTimeout(timer);
-          resolve();
+          setTimeout(resolve, delayMs);
         };
       });
     }
   }
   const ended = poll();
 
+  function wake(): void {
+    if (!isWoken) endPause();
+    isWoken = true;
+  }
+
   return {
-    heal: (tagPart) => void healed.push(tagPart),
+    wake,
+    heal: (tagPart) => {
+      healed.push(tagPart);
+      wake();
+    },
     async pause() {
       isPaused = true;
       await updated;
     },
     resume: () => {
       isPaused = false;
+      wake();
     },
     async close() {
       isClosed = true;

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
 import type { Cluster } from './cluster.ts';
-import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
+import { fast } from './executor.ts';
+import { contextOf, openDeployment, workload } from './single-deployment.ts';
 
 describe('the lock on a namespace', () => {
   const lease = async (on: Cluster) => {

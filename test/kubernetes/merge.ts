@@ -1,30 +1,16 @@
-// Applies the patches of Kubernetes: strategic merge, JSON merge (RFC 7386) and JSON Patch (RFC 6902).
+// Applies strategic merge patches, the only ones that Steward, kubectl apply and the tests send.
 import { type Fields, isFields, textOf } from './objects.ts';
-import { StatusError, badRequest, unprocessable, unsupportedMediaType } from './status-error.ts';
+import { StatusError, badRequest, unsupportedMediaType } from './status-error.ts';
 
 const strategic = 'application/strategic-merge-patch+json';
-const merge = 'application/merge-patch+json';
-const json = 'application/json-patch+json';
 
 /** Returns the patched object; `original` does not change. */
 export function applyPatch(original: Fields, patch: unknown, contentType: string): Fields {
-  if (contentType === json) return applyOperations(original, patch);
-  if (contentType !== strategic && contentType !== merge) {
-    throw unsupportedMediaType([json, merge, strategic]);
-  }
-  if (!isFields(patch) && contentType === merge) throw unprocessable(textOf(patch));
-  if (!isFields(patch))
+  if (contentType !== strategic) throw unsupportedMediaType([strategic]);
+  if (!isFields(patch)) {
     throw badRequest('json: cannot unmarshal array into Go value of type map[string]interface {}');
-  return contentType === strategic ? mergeStrategically(original, patch) : mergePlainly(original, patch);
-}
-
-function mergePlainly(original: unknown, patch: Fields): Fields {
-  const merged = isFields(original) ? { ...original } : {};
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) Reflect.deleteProperty(merged, name);
-    else merged[name] = isFields(value) ? mergePlainly(merged[name], value) : value;
   }
-  return merged;
+  return mergeStrategically(original, patch);
 }
 
 const keysOfLists: Record<string, string> = {
@@ -115,41 +101,4 @@ function inOrder(merged: Map<unknown, Fields>, before: unknown[], asked: unknown
     ids.push(position >= 0 && before.indexOf(others[0]) < position ? others.shift() : named.shift());
   }
   return [...ids, ...named, ...others].map((id) => merged.get(id) ?? {});
-}
-
-type Operation = { op: string; path: string; value?: unknown };
-
-function applyOperations(original: Fields, patch: unknown): Fields {
-  if (!Array.isArray(patch)) {
-    throw badRequest('json: cannot unmarshal object into Go value of type jsonpatch.Patch');
-  }
-  const patched = structuredClone(original);
-  for (const operation of patch as Operation[]) operate(patched, operation);
-  return patched;
-}
-
-function operate(document: Fields, { op, path, value }: Operation): void {
-  const steps = path
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-  const last = steps.pop() ?? '';
-  let holder: unknown = document;
-  for (const step of steps) holder = (holder as Fields | undefined)?.[step];
-  if (typeof holder !== 'object' || holder === null) throw unprocessable();
-  const fields = holder as Fields;
-  if (op === 'add') {
-    if (!Array.isArray(holder)) fields[last] = value;
-    else holder.splice(last === '-' ? holder.length : Number(last), 0, value);
-    return;
-  }
-  if (!(last in fields) && op !== 'test') throw unprocessable();
-  if (op === 'replace') fields[last] = value;
-  else if (op === 'remove') {
-    if (Array.isArray(holder)) holder.splice(Number(last), 1);
-    else Reflect.deleteProperty(fields, last);
-  } else if (op !== 'test') throw unprocessable();
-  else if (textOf(fields[last] ?? null) !== textOf(value ?? null)) {
-    throw unprocessable();
-  }
 }

@@ -166,6 +166,13 @@ export const alwaysReported: Record<string, string[]> = {
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** A deep copy of JSON data; `structuredClone` takes several times as long. */
+export function copy<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copy) as T;
+  if (!isFields(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, copy(inner)])) as T;
+}
+
 /** Removes fields that are null. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);

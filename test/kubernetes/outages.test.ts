@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Act } from './faults.ts';
-import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
+import { fast } from './executor.ts';
+import { contextOf, openDeployment, workload } from './single-deployment.ts';
 
 describe('an API server', () => {
   it.each<[string, Act]>([
@@ -29,7 +30,7 @@ describe('an API server', () => {
   });
 
   const patient = () => {
-    const options = { ...fast(100), patienceMs: 2_000_000 };
+    const options = { ...fast(), patienceMs: 2_000_000 };
     return { options, outage: () => options.runtime.sleep(40_000) };
   };
 
@@ -91,7 +92,7 @@ describe('an API server', () => {
   it('that does not answer is a problem that names the request', async () => {
     const { on, start } = await openDeployment();
     on.faults.inject({ path: /\/statefulsets/, act: 'hang', times: Infinity });
-    const { planMoves } = await start(fast(100)).inventory();
+    const { planMoves } = await start(fast()).inventory();
     expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([
       {
         field: 'cluster',

@@ -13,7 +13,7 @@ import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
-import { createFastRuntime, createTestExecutor } from './executor.ts';
+import { createTestExecutor, fast } from './executor.ts';
 
 let cluster: Cluster | undefined;
 afterEach(async () => {
@@ -120,7 +120,7 @@ it('every matching workload whose rollout could not complete is a problem, and n
 it('an API server that cannot be reached is the only problem', async () => {
   const { on, plan } = await open();
   await on.faults.down();
-  const { problems } = await plan(['APPS'], [], { runtime: createFastRuntime(50) });
+  const { problems } = await plan(['APPS'], [], fast());
   expect(problems).toEqual([
     expect.stringMatching(/^cluster: the API server cannot be reached: .*ECONNREFUSED/),
   ]);

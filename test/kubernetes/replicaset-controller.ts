@@ -22,7 +22,7 @@ export function syncReplicaSet(context: ControllerContext, set: Workload): void 
   for (let count = pods.length; count < wanted && refusal === undefined; count += 1) {
     refusal = createPod(context, set, set.spec.template, { labels: {} });
   }
-  if (refusal !== undefined) context.wakeAt(Date.now() + retryMs);
+  if (refusal !== undefined) context.wakeAt(context.now() + retryMs);
   for (const pod of inDeletionOrder(pods).slice(0, Math.max(0, pods.length - wanted))) {
     context.storage.remove(podResource, pod);
   }

@@ -2,9 +2,9 @@
 import { afterEach, expect, it } from 'vitest';
 import { startServer } from '../kit/server.ts';
 import type { Cluster } from './cluster.ts';
-import { createTestExecutor } from './executor.ts';
+import { createTestExecutor, fast } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';
-import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
+import { contextOf, openDeployment, workload } from './single-deployment.ts';
 import { openWorkloads } from './upgrade-kit.ts';
 
 const closing: (() => Promise<void>)[] = [];

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { StepContext } from '../../src/upgrades/executors/executor.ts';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { openCluster } from './cluster.ts';
-import { createFastRuntime, createTestExecutor } from './executor.ts';
+import { createTestExecutor } from './executor.ts';
 
 /** The cluster is closed after the test. */
 export async function openDeployment() {
@@ -40,13 +40,3 @@ export const workload = {
   component: 'A',
   parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
 };
-
-/**
- * With a factor of 50, the 30 seconds for which a Lease is valid take less than a second. A rollout has 20 seconds
- * with every factor, and a look at it 10 seconds.
- */
-export const fast = (factor = 50) => ({
-  runtime: createFastRuntime(factor),
-  rolloutTimeoutMs: 20_000 * factor,
-  maxGapMs: 10_000 * factor,
-});

@@ -63,7 +63,7 @@ function act(
   owned: Pod[],
   { current, update, counts }: Direction,
 ): void {
-  const { storage, wakeAt } = context;
+  const { storage } = context;
   const { replicas = 1, updateStrategy, podManagementPolicy, minReadySeconds } = set.spec;
   const partition = updateStrategy?.rollingUpdate?.partition ?? 0;
   const isInOrder = podManagementPolicy !== 'Parallel';
@@ -88,7 +88,7 @@ function act(
     if (create(context, set, ordinal, revision)) {
       counts.replicas += 1;
       correct(revision.metadata.name, 1);
-    } else wakeAt(Date.now() + retryMs);
+    } else context.wakeAt(context.now() + retryMs);
     if (isInOrder) return;
   }
 

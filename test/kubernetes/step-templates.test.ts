@@ -229,11 +229,12 @@ describe('a failed Job', () => {
 describe('a Job that does not end', () => {
   it('ends with its pods when it exceeds its time, before anything is reverted', async () => {
     const { cluster, start, end, jobs, jobPods, waitForCode, resume, images } = await openUpgrade(
-      [{ step: 'after', image: 'task:1-stuck', graceSeconds: 1 }],
-      { stepTimeoutMs: 2000 },
+      [{ step: 'after', image: 'task:1-stuck', graceSeconds: 2 }],
+      { stepTimeoutMs: 60_000 },
     );
     await start('upgrade', 'pat');
     await waitForCode(2906);
+    await expect.poll(async () => (await jobPods()).length).toBe(1);
     let podsAtRevert: unknown;
     cluster.faults.inject({
       method: 'PATCH',
@@ -241,6 +242,9 @@ describe('a Job that does not end', () => {
         podsAtRevert = await jobPods();
       },
     });
+    await cluster.passTime(60_000);
+    await expect.poll(async () => (await jobPods())[0]?.metadata.deletionTimestamp).toBeDefined();
+    await cluster.passTime(2_000);
     const { state, messages } = await end();
     expect(state).toBe('failed');
     const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
@@ -352,12 +356,14 @@ describe('a process that dies while a Job ends', () => {
       stepTimeoutMs: 1000,
     });
     await first.start('upgrade', 'pat');
-    await expect
-      .poll(async () => (await first.jobPods())[0]?.metadata.deletionTimestamp, { timeout: 5000 })
-      .toBeDefined();
+    await expect.poll(async () => (await first.jobPods()).length).toBe(1);
+    await cluster.passTime(1000);
+    await expect.poll(async () => (await first.jobPods())[0]?.metadata.deletionTimestamp).toBeDefined();
     const store = await first.server.store.reopen();
     await first.server.close();
     const second = await openUpgrade([], { cluster, store });
+    await second.waitForCode(2902);
+    await cluster.passTime(3000);
     const { state, messages } = await second.end();
     expect(state).toBe('failed');
     expect(textsOf(messages, 2901)).toEqual([

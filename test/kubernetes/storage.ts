@@ -1,6 +1,6 @@
 // Stores the objects of the fake cluster, with one version counter for all, and notifies listeners of each change.
 import { randomUUID } from 'node:crypto';
-import { type KubeObject, type Metadata, seconds } from './objects.ts';
+import { type KubeObject, type Metadata, copy, seconds } from './objects.ts';
 import type { Resource } from './resources.ts';
 import { alreadyExists } from './status-error.ts';
 
@@ -27,7 +27,7 @@ export function createStorage() {
     `${group}/${resource}/${namespace ?? ''}/${name}`;
 
   function notify(type: Change['type'], resource: Resource, object: KubeObject): void {
-    const change = { type, version, resource, object: structuredClone(object) };
+    const change = { type, version, resource, object };
     changes.push(change);
     if (changes.length > storedChanges) changes.shift();
     for (const listener of listeners) listener(change);
@@ -35,12 +35,12 @@ export function createStorage() {
 
   function store<T extends KubeObject>(resource: Resource, object: T, type: 'ADDED' | 'MODIFIED'): T {
     version += 1;
-    const stored = structuredClone(object);
+    const stored = copy(object);
     stored.metadata.resourceVersion = String(version);
     const { namespace, name } = stored.metadata;
     objects.set(keyOf(resource, namespace, name), { resource, object: stored });
     notify(type, resource, stored);
-    return structuredClone(stored);
+    return copy(stored);
   }
 
   function peek(resource: Resource, namespace?: string): KubeObject[] {
@@ -61,7 +61,7 @@ export function createStorage() {
       return () => listeners.delete(listener);
     },
     get: (resource: Resource, namespace: string | undefined, name: string): KubeObject | undefined =>
-      structuredClone(objects.get(keyOf(resource, namespace, name))?.object),
+      copy(objects.get(keyOf(resource, namespace, name))?.object),
     /** Without a namespace it lists the objects of all. */
     list<T extends KubeObject>(
       resource: Resource,
@@ -70,7 +70,7 @@ export function createStorage() {
     ): T[] {
       return peek(resource, namespace)
         .filter(isWanted ?? Boolean)
-        .map((object) => structuredClone(object as T));
+        .map((object) => copy(object as T));
     },
     /** Returns the stored objects without a copy: callers must not change them. */
     peek,
@@ -100,8 +100,8 @@ export function createStorage() {
       if (!deleted) return;
       version += 1;
       objects.delete(key);
-      deleted.metadata.resourceVersion = String(version);
-      notify('DELETED', resource, deleted);
+      const metadata = { ...deleted.metadata, resourceVersion: String(version) };
+      notify('DELETED', resource, { ...deleted, metadata });
     },
   };
 }

@@ -1,57 +1,73 @@
-// Connects to an API server, the fake one or the one of a kubeconfig, with the permissions of an administrator.
+// Sends requests to an API server, the fake one or the one of a kubeconfig.
 import { KubeConfig } from '@kubernetes/client-node';
-import {
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  Agent as HttpAgent,
-  request as httpRequest,
-} from 'node:http';
-import { Agent as HttpsAgent, type RequestOptions, request as httpsRequest } from 'node:https';
+import { Agent, type RequestOptions, request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import type { Api } from './api-server.ts';
 
-export type Sent = { method: string; path: string; headers: OutgoingHttpHeaders; body?: Buffer | string };
+/** Without a user it has the permissions of an administrator. */
+export type Sent = {
+  method: string;
+  path: string;
+  body: string;
+  contentType: string | undefined;
+  user?: string | undefined;
+};
+
+export type Received = { code: number; contentType: string; body: string };
 
 export type Upstream = {
-  send: (sent: Sent, signal?: AbortSignal) => Promise<IncomingMessage>;
+  send: (sent: Sent) => Promise<Received>;
   close: () => void;
 };
 
-/** Connects to a URL without credentials, or to the cluster of a kubeconfig's current context. */
-export async function openUpstream(target: { url: string } | { kubeconfig: string }): Promise<Upstream> {
-  if ('url' in target) return createUpstream(target.url, {});
+/** The fake API server runs in this process, so that a busy machine delays it and the tests alike. */
+export const connectFake = (api: Api): Upstream => ({
+  send: (sent) => Promise.resolve(api.answer(sent)),
+  close: () => api.controllers.close(),
+});
+
+/** Connects to the cluster of the current context. */
+export async function connectReal(kubeconfig: string): Promise<Upstream> {
   const config = new KubeConfig();
-  config.loadFromFile(target.kubeconfig);
+  config.loadFromFile(kubeconfig);
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
-  return createUpstream(config.getCurrentCluster()?.server ?? '', options);
-}
+  const { ca, cert, key, rejectUnauthorized, headers, auth } = options;
+  const url = new URL(config.getCurrentCluster()?.server ?? '');
+  const agent = new Agent({
+    ca,
+    cert,
+    key,
+    keepAlive: true,
+    ...(rejectUnauthorized !== undefined && { rejectUnauthorized }),
+  });
 
-function createUpstream(
-  base: string,
-  { ca, cert, key, rejectUnauthorized, headers, auth }: RequestOptions,
-): Upstream {
-  const url = new URL(base);
-  const isSecure = url.protocol === 'https:';
-  const tls = { ca, cert, key, ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }) };
-  const agent = isSecure ? new HttpsAgent({ ...tls, keepAlive: true }) : new HttpAgent({ keepAlive: true });
-  const prefix = url.pathname.replace(/\/$/, '');
+  function send({ method, path, body, contentType, user }: Sent): Promise<Received> {
+    const own = {
+      ...(headers as Record<string, string>),
+      ...(contentType !== undefined && { 'content-type': contentType }),
+      ...(user !== undefined && { 'impersonate-user': user }),
+      'content-length': Buffer.byteLength(body),
+    };
+    return new Promise((resolve, reject) => {
+      const sending = request(
+        new URL(url.pathname.replace(/\/$/, '') + path, url),
+        { method, agent, headers: own, ...(typeof auth === 'string' && { auth }) },
+        (answer) =>
+          void text(answer).then(
+            (received) =>
+              resolve({
+                code: answer.statusCode ?? 502,
+                contentType: answer.headers['content-type'] ?? 'application/json',
+                body: received,
+              }),
+            reject,
+          ),
+      );
+      sending.on('error', reject);
+      sending.end(body);
+    });
+  }
 
-  return {
-    send: ({ method, path, headers: own, body }, signal) =>
-      new Promise((resolve, reject) => {
-        const options: RequestOptions = {
-          method,
-          agent,
-          path: prefix + path,
-          hostname: url.hostname,
-          port: url.port,
-          headers: { ...own, ...(headers as OutgoingHttpHeaders | undefined), host: url.host },
-          ...(typeof auth === 'string' ? { auth } : {}),
-          ...(signal === undefined ? {} : { signal }),
-        };
-        const sending = (isSecure ? httpsRequest : httpRequest)(options, resolve);
-        sending.on('error', reject);
-        sending.end(body);
-      }),
-    close: () => agent.destroy(),
-  };
+  return { send, close: () => agent.destroy() };
 }

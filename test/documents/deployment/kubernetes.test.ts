@@ -46,13 +46,9 @@ describe.skipIf(!isInstalled)('the commands of docs/operate/kubernetes.md', () =
 
   beforeAll(async () => {
     api = await startApiServer();
-    const request = async (
-      method: string,
-      path: string,
-      body?: unknown,
-      contentType = 'application/json',
-    ) => {
-      const headers = { 'content-type': contentType };
+    const request = async (method: string, path: string, body?: unknown) => {
+      const kind = method === 'PATCH' ? 'strategic-merge-patch+json' : 'json';
+      const headers = { 'content-type': `application/${kind}` };
       const answer = await fetch(api.url + path, {
         method,
         headers,

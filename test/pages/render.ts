@@ -5,7 +5,7 @@ const decode = (text: string) =>
   text.replaceAll(/&(\w+|#39);/g, (whole, name: string) => entities[name] ?? whole);
 
 /** Elements that begin a line, except within a row. */
-const blocks = /^(h[1-6]|p|div|form|label|pre|section|summary|fieldset|nav|header|main|aside)$/;
+const blocks = /^(h[1-6]|p|div|form|label|pre|section|summary|fieldset|header|main|aside)$/;
 
 /** Classes that a reader sees as a colour, and attributes that change what an element does. */
 const marks = /^(good|warn|bad|busy|done|failed|waiting|unchanged|primary|danger|problem|none)$/;
@@ -59,6 +59,8 @@ function shorten(lines: readonly Line[]): string[] {
 export function render(page: string, name: 'main' | 'header' | 'body' = 'main'): string {
   const part = page
     .slice(page.indexOf(`<${name}`), page.indexOf(`</${name}>`))
+    // Short lists that fit on a line.
+    .replaceAll(/<ol class="(?:steps|phases|hops)"[^>]*>([^]*?)<\/ol>/g, '<nav>$1</nav>')
     .replaceAll(/<svg([^>]*)>[^]*?<\/svg>/g, (_picture, given: string) => {
       const label = attributesOf(given)['aria-label'];
       return label === undefined ? '' : `‹${label}›`;
@@ -82,11 +84,11 @@ export function render(page: string, name: 'main' | 'header' | 'body' = 'main'):
     const sent = given.name === undefined ? '' : `${given.name}=${given.value ?? ''}`;
     const marked = isEnd ? '' : marksOf(given);
     if (tag === '') line += decode(token);
-    else if (/^(tr|li)$/.test(tag)) {
+    else if (/^(tr|li|nav)$/.test(tag)) {
       if (depth === 0) end();
       depth += isEnd ? -1 : 1;
       if (depth === 0) end(lists);
-      else line += isEnd ? ' ' : `${tag === 'tr' ? '|' : '-'} ${marked}`;
+      else line += isEnd || tag === 'nav' ? ' ' : `${tag === 'tr' ? '|' : '-'} ${marked}`;
     } else if (/^(ul|ol|tbody)$/.test(tag) && depth === 0) lists += 1;
     else if (tag === 'dl') isRecord = !isEnd;
     else if (tag === 'dt') line += isEnd ? ': ' : ' ';
@@ -94,8 +96,11 @@ export function render(page: string, name: 'main' | 'header' | 'body' = 'main'):
     else if (blocks.test(tag)) {
       line += ' ';
       if (isEnd) continue;
+      // A paragraph continues the line of its heading, and the label of a checkbox that of the box.
       const isJoined =
-        /unseen|hint/.test(given.class ?? '') || (tag === 'label' && line.trimEnd().endsWith('}'));
+        /unseen|hint|actions/.test(given.class ?? '') ||
+        (tag === 'label' && line.trimEnd().endsWith('}')) ||
+        (/^(p|div)$/.test(tag) && /^(‹[^›]*›|\s)*#/.test(line));
       if (depth === 0 && !isRecord && !isJoined) end();
       const prefix = /^h\d$/.test(tag) ? `${'#'.repeat(Number(tag[1]))} ` : '';
       line += tag === 'form' ? `${marked}${given.method ?? ''} ${given.action ?? ''} ` : prefix + marked;

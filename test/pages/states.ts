@@ -184,7 +184,6 @@ const patches: Story = {
     await show('wizard', `${upgrades}/plan`, { status: 409 });
     await show('home', '/admin');
     await act(server, `${newestJobPath(server)}/cancel`);
-    await show('cancelling', upgrades);
     await server.runtime.advance(hours(1));
     await show('cancelled', `/admin/${newestJobPath(server)}`);
     await startUpgrade(server, 'pat_28042022_1260');

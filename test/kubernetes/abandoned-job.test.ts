@@ -1,16 +1,10 @@
 // A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed:
 // the plan of the next one names them.
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
-import { type Server, startServer } from '../kit/server.ts';
 import type { Cluster } from './cluster.ts';
-import { createTestExecutor } from './executor.ts';
-import { openWorkloads } from './upgrade-kit.ts';
-
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { type Steward, imagesIn, openSteward, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { imageOf } from './workloads.ts';
 
 const names = ['part-1', 'part-2', 'part-3'];
 const skipped = 'These steps have no step template and are skipped: logging.';
@@ -27,43 +21,18 @@ const patch = (build: string, ...images: string[]) => ({
 
 const openNamespace = () => openWorkloads(names);
 
-type Answer = {
-  jobId: string;
-  status: { state: string; messages: { code: number; message: string }[] };
-  notices?: string[];
-  problems: string[];
-};
-
 /** A Steward with an empty store of its own, and a manifest of one version. */
 async function startSteward(cluster: Cluster, version: { id: string }) {
-  const executor = createTestExecutor(cluster, {
-    findJobEnd: (jobId) => findJobEnd(server.store, jobId),
+  const steward: Steward = await openSteward(cluster, [version], {
+    findJobEnd: (jobId) => findJobEnd(steward.server.store, jobId),
     // The job of a process that was killed does not release the lock.
     hasEnded: () => Promise.resolve(true),
   });
-  const server: Server = await startServer({ executor });
-  closing.push(() => server.close());
-  const token = server.token('administrator');
-  const content = JSON.stringify([version]);
-  await server.postParts(
-    '/admin/system/upgrades/importManifest',
-    { manifestFile: { name: 'm.json', content } },
-    token,
-  );
-  const ask = async (path: string, fields: Record<string, string> = {}) =>
-    (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
-  const versionManifest = JSON.stringify({ id: version.id });
   return {
-    plan: () => ask('upgrades/plan', { versionManifest }),
-    upgrade: () => ask('upgrades/upgrade', { versionManifest }),
-    messages: async (...codes: number[]) =>
-      (await ask('upgrades')).status.messages.filter(({ code }) => codes.includes(code)),
-    async end(): Promise<string> {
-      const state = async () => (await ask('upgrades')).status.state;
-      await expect.poll(state, { interval: 20, timeout: 20_000 }).not.toBe('in_progress');
-      return state();
-    },
-    kill: () => server.close(),
+    ...steward,
+    plan: () => steward.start('plan', version.id),
+    upgrade: () => steward.start('upgrade', version.id),
+    kill: () => steward.server.close(),
   };
 }
 
@@ -71,15 +40,10 @@ async function startSteward(cluster: Cluster, version: { id: string }) {
 async function interrupt(cluster: Cluster): Promise<string> {
   const first = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
   const { jobId } = await first.upgrade();
-  await expect.poll(async () => (await first.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  await first.waitForCode(2038, 2);
   await first.kill();
   return jobId;
 }
-
-const imagesIn = async (cluster: Cluster) => {
-  const found = await Promise.all(names.map((name) => cluster.read('Deployment', name)));
-  return found.map(({ spec }) => spec.template.spec.containers[0]?.image);
-};
 
 const noticeOf = (name: string, jobId: string, end = 'which this Steward does not know') =>
   `deployment/${name} was changed by the job ${jobId}, ${end} ` +
@@ -117,36 +81,36 @@ it('is reverted to the images that it has when an upgrade starts, if that fails'
   cluster.kubelet.heal('stuck');
   const next = await startSteward(cluster, patch('1301', 'part-1:3', 'part-2:2-stuck', 'part-3:3-missing'));
   await next.upgrade();
-  expect(await next.end()).toBe('failed');
-  expect((await next.messages(2904)).map(({ message }) => message)).toEqual([
+  const { state, messages } = await next.end();
+  expect(state).toBe('failed');
+  expect(textsOf(messages, 2904)).toEqual([
     'The workload deployment/part-3 was put back to its former image part-3:1.',
     'The workload deployment/part-2 already has its former image part-2:2-stuck.',
     'The workload deployment/part-1 was put back to its former image part-1:2.',
   ]);
-  expect(await imagesIn(cluster)).toEqual(['part-1:2', 'part-2:2-stuck', 'part-3:1']);
+  expect(await imagesIn(cluster, names)).toEqual(['part-1:2', 'part-2:2-stuck', 'part-3:1']);
 });
 
 it('is not reported if another client has put it back', async () => {
   const cluster = await openNamespace();
   const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
   await steward.upgrade();
-  await expect.poll(async () => (await steward.messages(2038)).length, { timeout: 10_000 }).toBe(2);
-  const containers = [{ name: 'part-1', image: 'part-1:1' }];
-  await cluster.patch('Deployment', 'part-1', { spec: { template: { spec: { containers } } } });
+  await steward.waitForCode(2038, 2);
+  await cluster.patch('Deployment', 'part-1', imageOf('part-1:1', 'part-1'));
   await steward.kill();
   const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
-  expect((await next.plan()).notices?.filter((notice) => notice.includes('part-1'))).toEqual([]);
+  expect((await next.plan()).notices.filter((notice) => notice.includes('part-1'))).toEqual([]);
 });
 
 it('is recognised too if its own Steward could not put it back', async () => {
   const cluster = await openNamespace();
   const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-missing', 'part-3:2'));
   const { jobId } = await steward.upgrade();
-  await expect.poll(async () => (await steward.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  await steward.waitForCode(2038, 2);
   const path = /\/deployments\/part-1\?/;
   const removeFault = cluster.faults.inject({ method: 'PATCH', path, times: Infinity, act: { status: 422 } });
-  expect(await steward.end()).toBe('failed');
-  expect(await imagesIn(cluster)).toEqual(['part-1:2', 'part-2:1', 'part-3:1']);
+  expect((await steward.end()).state).toBe('failed');
+  expect(await imagesIn(cluster, names)).toEqual(['part-1:2', 'part-2:1', 'part-3:1']);
   removeFault();
   expect((await steward.plan()).notices).toEqual([
     noticeOf('part-1', jobId, 'which did not put it back'),

@@ -9,12 +9,9 @@ import {
 } from '@kubernetes/client-node';
 import { afterAll, beforeAll } from 'vitest';
 import { type Cluster, type Kind, openCluster } from './cluster.ts';
+import { imageOf } from './workloads.ts';
 
 export const strategic = setHeaderOptions('Content-Type', PatchStrategy.StrategicMergePatch);
-
-export const imageOf = (image: string, container = 'web') => ({
-  spec: { template: { spec: { containers: [{ name: container, image }] } } },
-});
 
 export type Client = Awaited<ReturnType<typeof open>>;
 

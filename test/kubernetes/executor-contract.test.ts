@@ -10,6 +10,7 @@ import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Container, Version } from '../../src/upgrades/versions/manifest.ts';
 import { openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
+import { contextOf } from './single-deployment.ts';
 import { createTemplate } from './upgrade-kit.ts';
 
 /** A deployment, and executors that share nothing, like those of different processes. */
@@ -76,11 +77,7 @@ async function openNamespace(): Promise<Bench> {
 }
 
 const context = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
-  jobId,
-  fence: 1,
-  runStartedAt: Date.now(),
-  change: 'change',
-  assertOwnership: () => Promise.resolve(),
+  ...contextOf(jobId),
   signal,
 });
 

@@ -1,10 +1,12 @@
 // How the executor changes workloads of a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Executor, RepairedWorkload, StepContext } from '../../src/upgrades/executors/executor.ts';
+import type { Executor, RepairedWorkload } from '../../src/upgrades/executors/executor.ts';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor, fast } from './executor.ts';
+import { contextOf } from './single-deployment.ts';
+import { imageOf } from './workloads.ts';
 
 const isReal = process.env.STEWARD_TEST_KUBECONFIG !== undefined;
 
@@ -34,14 +36,7 @@ async function open(given: Partial<NewWorkload> = {}, options: Partial<Kubernete
   };
 }
 
-const context: StepContext = {
-  jobId: 'job',
-  fence: 1,
-  runStartedAt: Date.now() - 1000,
-  change: 'change',
-  assertOwnership: () => Promise.resolve(),
-  signal: new AbortController().signal,
-};
+const context = contextOf();
 
 const moving = (kind: Kind, ...parts: WorkloadContainer[]): Workload => ({
   name: `${kind.toLowerCase()}/a`,
@@ -139,12 +134,11 @@ describe('a patch', () => {
 describe('a change by another client', () => {
   it('of the image fails the step, and is not overwritten', async () => {
     const { on, executor, images, patches } = await open();
-    const theirs = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:hotfix' }] } } } };
     on.faults.inject({
       method: 'PATCH',
       path,
       act: async () => {
-        await on.patch('Deployment', 'a', theirs);
+        await on.patch('Deployment', 'a', imageOf('a:hotfix', 'a'));
       },
     });
     await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow(
@@ -161,9 +155,8 @@ describe('a change by another client', () => {
     await executor.apply(toImage('a:2-stuck'), context);
     const verified = executor.verify(toImage('a:2-stuck'), context);
     verified.catch(() => undefined);
-    const back = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:1' }] } } } };
     await expect.poll(() => on.faults.requests.some((one) => one.path.includes('/pods?'))).toBe(true);
-    await on.patch('Deployment', 'a', back);
+    await on.patch('Deployment', 'a', imageOf('a:1', 'a'));
     await expect(verified).rejects.toThrow(
       'another client changed the images of deployment/a during the rollout.',
     );

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
 import { fast } from './executor.ts';
-import { type Upgrade, createTemplate, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { type Upgrade, createTemplate, openUpgrade, textsOf } from './upgrade-kit.ts';
+import { imageOf } from './workloads.ts';
 
 /** The controllers of a real cluster cannot be paused. */
 const isReal = process.env.STEWARD_TEST_KUBECONFIG !== undefined;
@@ -250,9 +251,7 @@ describe('a workload with its images', () => {
         return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
       });
       await waitForCheck(cluster, 'map-server');
-      await cluster.patch('Deployment', 'map-tiles', {
-        spec: { template: { spec: { containers: [{ name: 'map-tiles', image: 'map-tiles:9' }] } } },
-      });
+      await cluster.patch('Deployment', 'map-tiles', imageOf('map-tiles:9', 'map-tiles'));
       cluster.pauseDeployments(0);
       const { state, messages } = await end();
       expect([state, ...textsOf(messages, 2901)]).toEqual([
@@ -280,8 +279,7 @@ it('a release with a workload that is gone fails at once and names it', async ()
 });
 
 it('a workload that has its image already is not said to be updated', async () => {
-  const cluster = await openWorkloads();
-  const { start, end, setImage } = await openUpgrade([], { cluster });
+  const { start, end, setImage } = await openUpgrade([]);
   await setImage('map-tiles', 'map-tiles:2');
   await start('upgrade', 'pat');
   const { messages } = await end();

@@ -1,10 +1,7 @@
 // An upgrade over several versions on a cluster: every hop moves the workloads on, and its step templates get the
 // versions of the hop.
-import { expect, it, onTestFinished } from 'vitest';
-import { startServer } from '../kit/server.ts';
-import { createTestExecutor } from './executor.ts';
-import type { Job } from './objects.ts';
-import { createTemplate, names, openWorkloads, release } from './upgrade-kit.ts';
+import { expect, it } from 'vitest';
+import { createTemplate, imagesIn, openSteward, openWorkloads, release, textsOf } from './upgrade-kit.ts';
 
 const containersOf = (tag: string) =>
   release.containers.map((one) => ({ ...one, image: one.image.replace(/:.*/, `:${tag}`) }));
@@ -32,46 +29,19 @@ const last = {
 it('moves each workload once per version, and runs the hooks once per hop', async () => {
   const cluster = await openWorkloads();
   await createTemplate(cluster, { step: 'before' });
-  const server = await startServer({ executor: createTestExecutor(cluster) });
-  onTestFinished(() => server.close());
-  const token = server.token('administrator');
-  const content = JSON.stringify([release, mandatory, last]);
-  await server.postParts(
-    '/admin/system/upgrades/importManifest',
-    { manifestFile: { name: 'm.json', content } },
-    token,
-  );
-  const started = await server.post('/admin/system/upgrades/upgrade', {
-    token,
-    f: 'json',
-    versionManifest: '{"id":"rel_last"}',
-  });
-  expect(started.statusCode, started.body).toBe(200);
-  const read = async () =>
-    (await server.get(`/admin/system/upgrades?token=${token}`)).json<{
-      status: { state: string; messages: { code: number; message: string }[] };
-    }>().status;
-  await expect.poll(async () => (await read()).state, { interval: 50, timeout: 30_000 }).toBe('success');
-  const { messages } = await read();
-  expect(messages.filter(({ code }) => code === 2038).map(({ message }) => message)).toEqual([
+  const { start, end, jobs } = await openSteward(cluster, [release, mandatory, last]);
+  await start('upgrade', 'rel_last');
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages, 2038)).toEqual([
     'The workload deployment/map-server was updated with the image map-server:2.',
     'The workload deployment/map-tiles was updated with the image map-tiles:2.',
     'The workload deployment/map-server was updated with the image map-server:3.',
     'The workload deployment/map-server was updated with the image map-server:4.',
     'The workload deployment/map-tiles was updated with the image map-tiles:4.',
   ]);
-  const images = await Promise.all(
-    names.map(async (name) => {
-      const { spec } = await cluster.read('Deployment', name);
-      return spec.template.spec.containers[0]?.image;
-    }),
-  );
-  expect(images).toEqual(['map-server:4', 'map-tiles:4']);
-  const { items } = await cluster.request<{ items: Job[] }>(
-    'GET',
-    `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`,
-  );
-  const versions = items
+  expect(await imagesIn(cluster)).toEqual(['map-server:4', 'map-tiles:4']);
+  const versions = (await jobs())
     .map(({ spec }) => {
       const env = spec.template.spec.containers[0]?.env ?? [];
       const valueOf = (wanted: string) => env.find(({ name }) => name === wanted)?.value;

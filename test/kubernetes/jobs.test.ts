@@ -1,15 +1,10 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after
 // failures.
-import { afterEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { type Server, startServer } from '../kit/server.ts';
-import { type Cluster, openCluster } from './cluster.ts';
-import { createTestExecutor, fast } from './executor.ts';
-
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { openCluster } from './cluster.ts';
+import { fast } from './executor.ts';
+import { openSteward } from './upgrade-kit.ts';
 
 const names = ['MAP_SERVER', 'MAP_TILES', 'STORE_QUEUE'] as const;
 const workloads = {
@@ -46,7 +41,7 @@ const patchOfRelease = {
 
 async function open(versions: object[], options: Partial<KubernetesOptions> = {}) {
   const cluster = await openCluster();
-  closing.push(() => cluster.close());
+  onTestFinished(() => cluster.close());
   for (const workload of Object.values(workloads))
     await cluster.createWorkload({
       ...workload,
@@ -54,56 +49,14 @@ async function open(versions: object[], options: Partial<KubernetesOptions> = {}
       containers: [{ name: workload.name, image: `${workload.name}:1` }],
     });
   await Promise.all(Object.values(workloads).map(({ kind, name }) => cluster.settled(kind, name)));
-  const server = await startServer({ executor: createTestExecutor(cluster, options) });
-  closing.push(() => server.close());
-  const content = JSON.stringify(versions);
-  await server.postParts(
-    '/admin/system/upgrades/importManifest',
-    { manifestFile: { name: 'm.json', content } },
-    server.token('administrator'),
-  );
-  return { cluster, ...drive(server), images: () => imagesIn(cluster) };
-}
-
-async function imagesIn(cluster: Cluster): Promise<string[]> {
-  const found = await Promise.all(Object.values(workloads).map(({ kind, name }) => cluster.read(kind, name)));
-  return found.map(({ spec }) => spec.template.spec.containers[0]?.image ?? '');
-}
-
-function drive(server: Server) {
-  const token = server.token('administrator');
-  const ask = async (path: string, fields: Record<string, string> = {}) =>
-    (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
-  return {
-    server,
-    ask,
-    start: (operation: string, id: string, fields: Record<string, string> = {}) =>
-      ask(`upgrades/${operation}`, { versionManifest: JSON.stringify({ id }), ...fields }),
-    /** The state and the messages of the job, when it has ended. */
-    end: async () => {
-      await expect
-        .poll(async () => (await ask('upgrades')).status.state, { interval: 20 })
-        .not.toBe('in_progress');
-      const { status, jobId } = await ask('upgrades');
-      return {
-        state: status.state,
-        jobId,
-        messages: status.messages,
-        codes: status.messages.map(({ code }) => code),
-      };
-    },
+  const images = async () => {
+    const all = Object.values(workloads).map(({ kind, name }) => cluster.read(kind, name));
+    return (await Promise.all(all)).map(({ spec }) => spec.template.spec.containers[0]?.image);
   };
+  return { ...(await openSteward(cluster, versions, options)), images };
 }
 
-type Answer = {
-  status: { state: string; messages: { code: number; message: string }[] };
-  jobId: string;
-  digest?: string;
-  problems?: string[];
-  notices?: string[];
-};
-
-const textsOf = (messages: Answer['status']['messages'], ...codes: number[]) =>
+const textsOf = (messages: readonly { code: number; message: string }[], ...codes: number[]) =>
   messages
     .filter(({ code }) => codes.includes(code))
     .map(({ code, message }) => `${code} ${message.replace(/ Elapsed.*/, '')}`);
@@ -129,18 +82,13 @@ it('a patch updates one workload after another, with messages for each', async (
 });
 
 it('an upgrade with the digest of a plan is refused if another client has changed an image since', async () => {
-  const { cluster, start, end } = await open([patch('pat', '1300', '1234', '2')]);
-  const { digest: planDigest = '' } = await start('plan', 'pat');
+  const { start, end, setImage } = await open([patch('pat', '1300', '1234', '2')]);
+  const { digest: planDigest } = await start('plan', 'pat');
   expect(await start('plan', 'pat')).toMatchObject({ digest: planDigest });
-  const setImage = async (image: string) => {
-    const containers = [{ name: 'map-server', image }];
-    await cluster.patch('Deployment', 'map-server', { spec: { template: { spec: { containers } } } });
-    await cluster.settled('Deployment', 'map-server');
-  };
   // The version has no registry, so its image comes from that of the present one.
-  await setImage('other.example.com/map-server:1');
+  await setImage('map-server', 'other.example.com/map-server:1');
   expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ error: { code: 409 } });
-  await setImage('map-server:1');
+  await setImage('map-server', 'map-server:1');
   expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ status: { state: 'in_progress' } });
   expect((await end()).state).toBe('success');
 });
@@ -196,17 +144,15 @@ it('a release is installed by component and then its patches, and the plan names
 it('an upgrade with problems is refused, and changes nothing', async () => {
   const { cluster, start, images, ask } = await open([patch('pat', '1300', '1234', '2', [...names, 'GONE'])]);
   await cluster.patch('Deployment', 'map-tiles', { spec: { paused: true } });
-  const refused = (await start('upgrade', 'pat')) as unknown as {
-    error: { code: number; details: string[] };
-  };
-  expect(refused.error.code).toBe(400);
-  expect(refused.error.details).toEqual(
+  const { error } = await start('upgrade', 'pat');
+  expect(error?.code).toBe(400);
+  expect(error?.details).toEqual(
     expect.arrayContaining([
       'cluster: deployment/map-tiles: is paused.',
       expect.stringMatching(/^cluster: no workload .* with the name of GONE\.$/),
     ]),
   );
-  expect((await start('plan', 'pat')).problems).toEqual(refused.error.details);
+  expect((await start('plan', 'pat')).problems).toEqual(error?.details);
   expect((await ask('upgrades')).status.state).toBe('no_upgrade');
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
@@ -238,7 +184,7 @@ it('a failed patch is reverted, and can be repeated when its cause is gone', asy
 });
 
 it('a failed release is not reverted, and continues when it is resumed', async () => {
-  const { cluster, start, end, ask, images } = await open([
+  const { cluster, start, end, resume, images } = await open([
     {
       ...release('2'),
       containers: [
@@ -247,12 +193,12 @@ it('a failed release is not reverted, and continues when it is resumed', async (
       ],
     },
   ]);
-  await start('upgrade', 'rel', { upgradeSettings: '{}' });
+  await start('upgrade', 'rel');
   const failed = await end();
   expect(failed.state).toBe('failed');
   expect(await images()).toEqual(['map-server:2-missing', 'map-tiles:1', 'store-queue:1']);
   cluster.kubelet.heal('missing');
-  await ask(`jobs/${failed.jobId}/resume`);
+  await resume();
   const { state, codes } = await end();
   expect(state).toBe('success');
   expect(codes.filter((code) => code === 2038)).toHaveLength(3);
@@ -273,15 +219,11 @@ it('a rollback reverts patches', async () => {
 });
 
 it('as many workloads are updated at once as parallelism allows', async () => {
-  const { cluster, start, end, ask } = await open([patch('pat', '1300', '1234', '2-stuck')], {
+  const { cluster, start, end, waitForCode } = await open([patch('pat', '1300', '1234', '2-stuck')], {
     parallelism: 2,
   });
   await start('upgrade', 'pat');
-  const updated = async () => {
-    const { status } = await ask('upgrades');
-    return status.messages.filter(({ code }) => code === 2038).length;
-  };
-  await expect.poll(updated).toBe(2);
+  await waitForCode(2038, 2);
   cluster.kubelet.heal('stuck');
   const { state, codes } = await end();
   expect(state).toBe('success');
@@ -290,10 +232,11 @@ it('as many workloads are updated at once as parallelism allows', async () => {
 });
 
 it('a cancelled patch is reverted', async () => {
-  const { cluster, start, end, ask, images } = await open([patch('pat', '1300', '1234', '2-stuck')]);
+  const { cluster, start, end, ask, waitForCode, images } = await open([
+    patch('pat', '1300', '1234', '2-stuck'),
+  ]);
   const { jobId } = await start('upgrade', 'pat');
-  const isUpdating = async () => (await ask('upgrades')).status.messages.some(({ code }) => code === 2038);
-  await expect.poll(isUpdating).toBe(true);
+  await waitForCode(2038);
   await ask(`jobs/${jobId}/cancel`);
   cluster.kubelet.heal('stuck');
   const { state, messages } = await end();
@@ -305,7 +248,7 @@ it('a cancelled patch is reverted', async () => {
 });
 
 it('a revert that the API server refuses is repeated for ten seconds per workload, and a resume puts the workloads back', async () => {
-  const { cluster, start, end, ask, images } = await open(
+  const { cluster, start, end, resume, images } = await open(
     [
       {
         ...patch('pat', '1300', '1234', '2'),
@@ -328,7 +271,7 @@ it('a revert that the API server refuses is repeated for ten seconds per workloa
     },
   });
   await start('upgrade', 'pat');
-  const { state, messages, jobId } = await end();
+  const { state, messages } = await end();
   expect(state).toBe('failed');
   const failures = textsOf(messages, 2901);
   expect(failures).toHaveLength(5);
@@ -347,7 +290,7 @@ it('a revert that the API server refuses is repeated for ten seconds per workloa
   const countFor = (name: string) => refused.filter(({ path }) => path.includes(name)).length;
   for (const name of ['store-queue', 'map-tiles', 'map-server']) expect(countFor(name)).toBeGreaterThan(1);
   allow();
-  await ask(`jobs/${jobId}/resume`);
+  await resume();
   const resumed = await end();
   expect(resumed.codes.slice(messages.length)).toEqual([2902, 2165, 2904, 2904, 2904, 2166]);
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);

@@ -4,7 +4,6 @@ import { formatProblem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import {
-  type Permission,
   eventPermissions,
   neededPermissions,
   templatePermissions,
@@ -14,6 +13,8 @@ import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor, fast } from './executor.ts';
+import { contextOf } from './single-deployment.ts';
+import { rulesFor } from './upgrade-kit.ts';
 
 let cluster: Cluster | undefined;
 afterEach(async () => {
@@ -173,15 +174,6 @@ it('an API server that is too old is the only problem', async () => {
   ]);
 });
 
-type Rules = Parameters<Cluster['allow']>[0];
-const rulesFor = (permissions: readonly Permission[]): Rules =>
-  permissions.map(({ verb, group, resource, name }) => ({
-    apiGroups: [group],
-    resources: [resource],
-    verbs: [verb],
-    ...(name !== undefined && { resourceNames: [name] }),
-  }));
-
 it('missing permissions are one problem, beside those that can be found without them', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
@@ -207,14 +199,7 @@ it('the needed permissions are enough to update a workload and to roll back a st
     `not allowed in the namespace ${on.namespace}: create events. Steward writes no Events.`,
   ]);
   const executor = createTestExecutor(on);
-  const context = {
-    jobId: 'job',
-    fence: 1,
-    runStartedAt: Date.now(),
-    change: 'change',
-    signal: new AbortController().signal,
-    assertOwnership: () => Promise.resolve(),
-  };
+  const context = contextOf();
   for (const workload of workloads.flat()) {
     await executor.apply(workload, context);
     await executor.verify(workload, context);

@@ -1,21 +1,13 @@
 // How many requests an upgrade sends to the API server.
-import { afterEach, expect, it } from 'vitest';
-import { startServer } from '../kit/server.ts';
+import { expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
-import { createTestExecutor, fast } from './executor.ts';
+import { fast } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';
 import { contextOf, openDeployment, workload } from './single-deployment.ts';
-import { openWorkloads } from './upgrade-kit.ts';
-
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+import { openSteward, openWorkloads } from './upgrade-kit.ts';
 
 const names = Array.from({ length: 12 }, (_, index) => `part-${index + 1}`);
 const maxPerWorkload = 4;
-
-const openNamespace = () => openWorkloads(names);
 
 const isPreflight = ({ method, path }: RecordedRequest) =>
   path === '/version' ||
@@ -24,9 +16,6 @@ const isPreflight = ({ method, path }: RecordedRequest) =>
 
 /** Installs a patch of all workloads; returns the requests of its job without those of the preflight. */
 async function upgrade(cluster: Cluster): Promise<RecordedRequest[]> {
-  const server = await startServer({ executor: createTestExecutor(cluster, { pollIntervalMs: 100 }) });
-  closing.push(() => server.close());
-  const token = server.token('administrator');
   const patch = {
     id: 'pat',
     type: 'patch',
@@ -36,24 +25,15 @@ async function upgrade(cluster: Cluster): Promise<RecordedRequest[]> {
     previousBuild: '1234',
     containers: names.map((name) => ({ name, image: `${name}:2` })),
   };
-  const content = JSON.stringify([patch]);
-  await server.postParts(
-    '/admin/system/upgrades/importManifest',
-    { manifestFile: { name: 'm.json', content } },
-    token,
-  );
+  const { start, end } = await openSteward(cluster, [patch], { pollIntervalMs: 100 });
   const before = cluster.faults.requests.length;
-  const versionManifest = '{"id":"pat"}';
-  await server.post('/admin/system/upgrades/upgrade', { token, f: 'json', versionManifest });
-  const state = async () =>
-    (await server.get(`/admin/system/upgrades?token=${token}`)).json<{ status: { state: string } }>().status
-      .state;
-  await expect.poll(state, { interval: 50, timeout: 30_000 }).toBe('success');
+  await start('upgrade', 'pat');
+  expect((await end()).state).toBe('success');
   return cluster.faults.requests.slice(before).filter((one) => !isPreflight(one));
 }
 
 it('an upgrade at parallelism 1 sends at most four requests per workload, and those that look at it', async () => {
-  const cluster = await openNamespace();
+  const cluster = await openWorkloads(names);
   const requests = await upgrade(cluster);
   const isLook = ({ method, path }: RecordedRequest) =>
     method === 'GET' && /\/deployments\/|\/pods\?/.test(path);

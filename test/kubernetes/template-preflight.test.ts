@@ -1,18 +1,7 @@
 // What a plan says about step templates before an upgrade changes anything.
 import { expect, it } from 'vitest';
-import {
-  type Permission,
-  neededPermissions,
-  templatePermissions,
-} from '../../src/upgrades/executors/kubernetes/namespace.ts';
-import { attemptsOf, openUpgrade } from './upgrade-kit.ts';
-
-const rulesFor = (permissions: readonly Permission[]) =>
-  permissions.map(({ verb, group, resource }) => ({
-    apiGroups: [group],
-    resources: [resource],
-    verbs: [verb],
-  }));
+import { neededPermissions, templatePermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
+import { attemptsOf, openUpgrade, rulesFor } from './upgrade-kit.ts';
 
 it('two templates for one step, and templates that are not suspended, are problems', async () => {
   const { start } = await openUpgrade([
@@ -40,9 +29,7 @@ it('a label that names no step is a notice', async () => {
 
 it('the steps of the plan name their templates, and another template changes the digest', async () => {
   const { start, cluster } = await openUpgrade([{ step: 'logging', name: 'logs' }]);
-  const { steps, digest } = (await start('plan', 'pat')) as Awaited<ReturnType<typeof start>> & {
-    digest: string;
-  };
+  const { steps, digest } = await start('plan', 'pat');
   expect(steps.find(({ id }) => id === 'logging')).toMatchObject({ performedBy: 'job', template: 'logs' });
   await cluster.request('DELETE', `/apis/batch/v1/namespaces/${cluster.namespace}/cronjobs/logs`);
   expect(await start('plan', 'pat')).not.toMatchObject({ digest });

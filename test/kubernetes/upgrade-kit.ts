@@ -2,11 +2,13 @@
 // upgrades them.
 import { expect, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import type { Permission } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { startServer } from '../kit/server.ts';
 import type { TestStore } from '../kit/store.ts';
-import { type Cluster, openCluster } from './cluster.ts';
+import { type Cluster, type Rule, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import type { Fields, Job, Pod } from './objects.ts';
+import { imageOf } from './workloads.ts';
 
 export const names = ['map-server', 'map-tiles'];
 
@@ -109,22 +111,23 @@ type Answer = {
   steps: { seqNum: number; id: string; performedBy: string; template?: string; workload?: string }[];
   problems: string[];
   notices: string[];
-  error?: { details: string[] };
+  digest: string;
+  error?: { code: number; details: string[] };
 };
 
-export type Upgrade = Awaited<ReturnType<typeof openUpgrade>>;
+type StewardOptions = Partial<Omit<KubernetesOptions, 'cluster'>> & { store?: TestStore | undefined };
 
-/** Steps take no time on the clock of the server, so a step exceeds its time only if a test advances that clock. */
-export async function openUpgrade(
-  templates: TemplateOptions[],
-  {
-    cluster: given,
-    store,
-    ...options
-  }: Partial<Omit<KubernetesOptions, 'cluster'>> & { cluster?: Cluster; store?: TestStore } = {},
+export type Steward = Awaited<ReturnType<typeof openSteward>>;
+
+/**
+ * A server that upgrades the cluster to these versions. Steps take no time on its clock, so a step exceeds its time only
+ * if a test advances that clock.
+ */
+export async function openSteward(
+  cluster: Cluster,
+  versions: readonly object[],
+  { store, ...options }: StewardOptions = {},
 ) {
-  const cluster = given ?? (await openWorkloads());
-  for (const template of templates) await createTemplate(cluster, template);
   const server = await startServer({
     executor: createTestExecutor(cluster, options),
     ...(store && { store }),
@@ -133,25 +136,26 @@ export async function openUpgrade(
   const token = server.token('administrator');
   const ask = async (path: string, fields: Record<string, string> = {}) =>
     (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
-  const manifest = JSON.stringify([patch, nextPatch, release]);
+  const content = JSON.stringify(versions);
   if (!store)
     await server.postParts(
       '/admin/system/upgrades/importManifest',
-      { manifestFile: { name: 'm.json', content: manifest } },
+      { manifestFile: { name: 'm.json', content } },
       token,
     );
-  const namespaced = (group: string) => `${group}/namespaces/${cluster.namespace}`;
   const read = async () => (await ask('upgrades')).status;
+  const readCodes = async () => (await read()).messages.map(({ code }) => code);
 
   return {
     cluster,
     server,
     ask,
     read,
-    start: (operation: string, id: string) =>
+    start: (operation: string, id: string, fields: Record<string, string> = {}) =>
       ask(`upgrades/${operation}`, {
         versionManifest: JSON.stringify({ id }),
         ...(operation !== 'rollback' && { upgradeSettings: '{}' }),
+        ...fields,
       }),
     /** The state and the messages of the job, when it has ended. */
     end: async () => {
@@ -159,33 +163,47 @@ export async function openUpgrade(
       const { state, messages } = await read();
       return { state, messages, codes: messages.map(({ code }) => code) };
     },
-    waitForCode: (code: number) =>
+    waitForCode: (code: number, times = 1) =>
       expect
-        .poll(async () => (await read()).messages.map((message) => message.code), { interval: 10 })
-        .toContain(code),
+        .poll(async () => (await readCodes()).filter((one) => one === code).length, { interval: 10 })
+        .toBeGreaterThanOrEqual(times),
     resume: async () => {
       const { jobId } = await ask('upgrades');
       return ask(`jobs/${jobId}/resume`);
     },
     jobs: async (): Promise<Job[]> => {
-      const path = `${namespaced('/apis/batch/v1')}/jobs`;
+      const path = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`;
       return (await cluster.request<{ items: Job[] }>('GET', path)).items;
     },
-    jobPods: async (): Promise<Pod[]> => {
-      const path = `${namespaced('/api/v1')}/pods?labelSelector=job-name`;
-      return (await cluster.request<{ items: Pod[] }>('GET', path)).items;
-    },
     setImage: async (name: string, image: string) => {
-      await cluster.patch('Deployment', name, {
-        spec: { template: { spec: { containers: [{ name, image }] } } },
-      });
+      await cluster.patch('Deployment', name, imageOf(image, name));
       await cluster.settled('Deployment', name);
     },
-    images: async () => {
-      const found = await Promise.all(names.map((name) => cluster.read('Deployment', name)));
-      return found.map(({ spec }) => spec.template.spec.containers[0]?.image);
-    },
   };
+}
+
+export type Upgrade = Awaited<ReturnType<typeof openUpgrade>>;
+
+/** Upgrades two Deployments with step templates. */
+export async function openUpgrade(
+  templates: TemplateOptions[],
+  { cluster: given, ...options }: StewardOptions & { cluster?: Cluster } = {},
+) {
+  const cluster = given ?? (await openWorkloads());
+  for (const template of templates) await createTemplate(cluster, template);
+  return {
+    ...(await openSteward(cluster, [patch, nextPatch, release], options)),
+    jobPods: async (): Promise<Pod[]> => {
+      const path = `/api/v1/namespaces/${cluster.namespace}/pods?labelSelector=job-name`;
+      return (await cluster.request<{ items: Pod[] }>('GET', path)).items;
+    },
+    images: () => imagesIn(cluster),
+  };
+}
+
+export async function imagesIn(cluster: Cluster, deployments: readonly string[] = names) {
+  const found = await Promise.all(deployments.map((name) => cluster.read('Deployment', name)));
+  return found.map(({ spec }) => spec.template.spec.containers[0]?.image);
 }
 
 export const textsOf = (messages: readonly Message[], ...codes: number[]) =>
@@ -194,3 +212,12 @@ export const textsOf = (messages: readonly Message[], ...codes: number[]) =>
 /** The names of the Jobs without the part that differs between upgrade jobs, such as `5-1`. */
 export const attemptsOf = (jobs: readonly Job[]) =>
   jobs.map(({ metadata }) => metadata.name.split('-').slice(-2).join('-')).sort();
+
+/** The rules of a Role with exactly these permissions. */
+export const rulesFor = (permissions: readonly Permission[]): Rule[] =>
+  permissions.map(({ verb, group, resource, name }) => ({
+    apiGroups: [group],
+    resources: [resource],
+    verbs: [verb],
+    ...(name !== undefined && { resourceNames: [name] }),
+  }));

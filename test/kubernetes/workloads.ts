@@ -22,6 +22,11 @@ const plurals = { Deployment: 'deployments', StatefulSet: 'statefulsets', Daemon
 export const pathOf = (namespace: string, kind: Kind, name?: string): string =>
   `/apis/apps/v1/namespaces/${namespace}/${plurals[kind]}${name === undefined ? '' : `/${name}`}`;
 
+/** The patch of an image. */
+export const imageOf = (image: string, container = 'web') => ({
+  spec: { template: { spec: { containers: [{ name: container, image }] } } },
+});
+
 /** Only the Node that is created for the test has this label. */
 export const nodeLabel = 'steward-test/node';
 

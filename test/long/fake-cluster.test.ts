@@ -2,7 +2,8 @@
 // of STEWARD_TEST_KUBECONFIG.
 import { AuthorizationV1Api, CoordinationV1Api, V1MicroTime, VersionApi } from '@kubernetes/client-node';
 import { afterEach, describe, expect, it } from 'vitest';
-import { imageOf, refusal, strategic, useClient } from '../kubernetes/client.ts';
+import { refusal, strategic, useClient } from '../kubernetes/client.ts';
+import { imageOf } from '../kubernetes/workloads.ts';
 
 const client = useClient();
 afterEach(() => {

@@ -240,7 +240,7 @@ export function editService(
 ): void {
   const service = findService(transaction, id);
   if (!service) throw folderOrServiceNotFound();
-  requireVersion('service', service, version);
+  requireVersion('The service was', service.updatedAt, version);
   const before = transaction.bytes(services);
   transaction.put(services, { ...service, ...change, updatedAt: at });
   if (transaction.bytes(services) > before) requireWithin(transaction, limits);

@@ -70,10 +70,11 @@ export function newerValues(rest: RestRequest): NewerValues | undefined {
   if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
   const problems = Object.entries(present)
     .filter(([name, text]) => text !== (entered[name] ?? '').replaceAll('\r\n', '\n').trim())
-    .map(([field, text]) => ({
-      field,
-      message: text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`,
-    }));
+    .map(([field, stored]) => {
+      const text = metaIn(operation, field)?.parts?.format?.(stored) ?? stored;
+      const message = text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`;
+      return { field, message };
+    });
   return { version, problems };
 }
 

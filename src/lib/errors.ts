@@ -86,15 +86,14 @@ export function tooLarge(problem: Problem): ServiceError {
   return new ServiceError('too-large', 'The request is too large.', { problems: [problem] });
 }
 
-/** Optimistic locking: a change names the version that it was made from. Without one, the last change wins. */
-export function requireVersion(
-  what: string,
-  { updatedAt }: { readonly updatedAt: number },
-  version: number | undefined,
-): void {
-  if (version === undefined || version === updatedAt) return;
+/**
+ * Optimistic locking: a change names the version that it was made from. Without one, the last change wins.
+ * `whatWas` begins the sentence: `The service was`.
+ */
+export function requireVersion(whatWas: string, present: number, version: number | undefined): void {
+  if (version === undefined || version === present) return;
   throw new ServiceError(
     'conflict',
-    `The ${what} was changed meanwhile. Nothing was saved: check the values, and send them again.`,
+    `${whatWas} changed meanwhile. Nothing was saved: check the values, and send them again.`,
   );
 }

@@ -1,4 +1,5 @@
-// JSON as a type, JSON that is serialized once for many answers, and limits on its size.
+// JSON as a type, JSON that is serialized once for many answers, its version, and limits on its size.
+import { hash } from 'node:crypto';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
@@ -12,6 +13,11 @@ export type DeepReadonly<T> = T extends (infer E)[]
 /** Stored records are plain JSON, although their types do not say so. */
 export function asJson(value: object): { readonly [key: string]: Json } {
   return value as { readonly [key: string]: Json };
+}
+
+/** The version of a value that does not contain the time of its last change. Equal values have the same version. */
+export function versionOf(value: object): number {
+  return hash('sha256', JSON.stringify(value), 'buffer').readUIntBE(0, 6);
 }
 
 /** JSON whose text many answers share. `space` is the indentation. */

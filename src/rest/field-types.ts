@@ -94,12 +94,13 @@ export function day() {
 }
 
 /** The version of a thing that a change was made from. Forms contain it, so that two readers do not overwrite each other. */
-export function version() {
-  return integer(0, lastMoment).optional().meta({
-    description:
-      'updatedAt as the caller has read it. If it has changed since, the operation is refused with 409. Without it nothing is compared.',
-    control: 'hidden',
-  });
+export function version(meaning = 'updatedAt as the caller has read it.') {
+  return integer(0, lastMoment)
+    .optional()
+    .meta({
+      description: `${meaning} If it has changed since, the operation is refused with 409. Without it nothing is compared.`,
+      control: 'hidden',
+    });
 }
 
 export function choice<const C extends readonly string[]>(choices: C, { ignoresCase = false } = {}) {

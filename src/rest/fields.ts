@@ -51,6 +51,8 @@ export type Parts = {
   readonly render?: (text: string) => Html;
   /** The text of the field, from the values of the inputs by their names after `boxName`. */
   readonly join: (values: Readonly<Record<string, string>>) => string;
+  /** A text of the field in words. Default: the text. */
+  readonly format?: (text: string) => string;
 };
 
 export type PickOption = { readonly value: string; readonly label: string; readonly description: string };

@@ -1,11 +1,12 @@
 // REST resource `system/upgrades/config`: the maintenance windows, and whether one is open now. Also the fields of a
 // start time, and its check.
 import * as z from 'zod';
-import { type Problem, ServiceError } from '../lib/errors.ts';
+import { type Problem, ServiceError, requireVersion } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
+import { versionOf } from '../lib/json.ts';
 import { type Runtime, dayMs } from '../lib/runtime.ts';
 import { answerObject, time, toJsonSchema } from '../rest/answer.ts';
-import { boolean, moment, refuse, text } from '../rest/field-types.ts';
+import { boolean, moment, refuse, text, version } from '../rest/field-types.ts';
 import { type Resource, operation, resource, succeeded } from '../rest/resource.ts';
 import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
@@ -78,10 +79,18 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
         title: 'Update maintenance windows',
         description:
           'Replaces all maintenance windows. They decide about starts only: a running job continues.',
-        fields: { windows: windowsField },
-        present: () => ({ windows: JSON.stringify(store.read(maintenanceWindows)) }),
-        run: async ({ values: { windows }, update }) => {
-          await update((transaction) => transaction.write(maintenanceWindows, windows));
+        fields: { windows: windowsField, version: version('The version of the windows in the form.') },
+        present: () => {
+          const windows = store.read(maintenanceWindows);
+          return { windows: JSON.stringify(windows), version: String(versionOf(windows)) };
+        },
+        run: async ({ values, update }) => {
+          const { windows } = values;
+          await update((transaction) => {
+            const present = versionOf(transaction.read(maintenanceWindows));
+            requireVersion('The maintenance windows were', present, values.version);
+            transaction.write(maintenanceWindows, windows);
+          });
           return succeeded(
             windows.length === 0
               ? 'There are no maintenance windows now.'

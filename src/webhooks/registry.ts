@@ -1,6 +1,7 @@
 // The rules for changing webhooks and their settings.
 import { maskedValue } from '../lib/audit-fields.ts';
 import { invalid, problemsOf, requireVersion, ServiceError } from '../lib/errors.ts';
+import { versionOf } from '../lib/json.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
 import { clearFailures } from './sending/failure-window.ts';
@@ -35,7 +36,7 @@ export function editWebhook(
   { at, version }: { at: number; version: number | undefined },
 ): void {
   const webhook = requireWebhook(transaction, id);
-  requireVersion('webhook', webhook, version);
+  requireVersion('The webhook was', webhook.updatedAt, version);
   // The request was checked before, but the webhook may have changed since.
   const kept = headersAfter(traits, webhook);
   if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
@@ -138,8 +139,13 @@ export function rotateKey(
   return rotated;
 }
 
-export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
-  const settings = { ...transaction.read(webhookSettings), ...change };
+export function changeSettings(
+  transaction: Transaction,
+  { version, ...change }: Partial<WebhookSettings> & { readonly version?: number },
+): WebhookSettings {
+  const present = transaction.read(webhookSettings);
+  requireVersion('The webhook settings were', versionOf(present), version);
+  const settings = { ...present, ...change };
   transaction.write(webhookSettings, settings);
   return settings;
 }

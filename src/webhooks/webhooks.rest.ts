@@ -3,8 +3,9 @@
 import * as z from 'zod';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { formatCount } from '../lib/format.ts';
+import { versionOf } from '../lib/json.ts';
 import { type AnswerOf, answerObject, successAnswer } from '../rest/answer.ts';
-import { integerFields, jsonText } from '../rest/field-types.ts';
+import { integerFields, jsonText, version } from '../rest/field-types.ts';
 import { definedOnly, readField } from '../rest/fields.ts';
 import {
   type Operation,
@@ -239,7 +240,10 @@ const settingsAnswer = answerObject('WebhookSettings', 'The settings of all webh
   ...successAnswer.shape,
 });
 
-const settingFields = integerFields(settingsSchema.shape);
+const settingFields = {
+  ...integerFields(settingsSchema.shape),
+  version: version('The version of the settings in the form.'),
+};
 
 function settingsResource(store: ReadableStore): Resource {
   return resource({
@@ -253,10 +257,11 @@ function settingsResource(store: ReadableStore): Resource {
       description: 'Changes the given settings. They apply from the next attempt of every delivery.',
       fields: settingFields,
       answer: settingsAnswer,
-      present: () =>
-        Object.fromEntries(
-          Object.entries(store.read(webhookSettings)).map(([name, value]) => [name, String(value)]),
-        ),
+      present: () => {
+        const settings = store.read(webhookSettings);
+        const shown = { ...settings, version: versionOf(settings) };
+        return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, String(value)]));
+      },
       run: async ({ values, update }) => {
         const settings = await update((transaction) => changeSettings(transaction, definedOnly(values)));
         return { json: settingsToJson(settings), notice: { text: 'The webhook settings were changed.' } };

@@ -67,6 +67,26 @@ it('both servers find a service as soon as one has created it', async () => {
   }
 });
 
+it('each server accepts the form of the other, and refuses one that a change has outdated', async () => {
+  const cookie = `steward_session=${one.token('administrator')}`;
+  const windows = [{ days: ['sat'], from: '01:00', to: '05:00', timeZone: 'UTC' }];
+  for (const [path, action, fields] of [
+    ['/admin/services/webhooks/settings', '', { numberOfFailures: '81' }],
+    ['/admin/system/upgrades/config', '/update', { windows: JSON.stringify(windows) }],
+  ] as const) {
+    const open = async (server: Server) => {
+      const { body } = await server.get(path, { accept: 'text/html', cookie });
+      return { token: one.token('administrator'), version: /"version" value="(\d+)"/.exec(body)?.[1] ?? '' };
+    };
+    const save = async (server: Server, form: Record<string, string>) =>
+      (await server.post(path + action, { ...form, ...fields })).statusCode;
+    const outdated = await open(other);
+    expect(await save(other, await open(one))).toBe(200);
+    expect(await save(one, outdated)).toBe(409);
+    expect(await save(one, await open(other))).toBe(200);
+  }
+});
+
 it('a server refuses an unknown token, and does not find an unknown upload', async () => {
   expect((await one.get('/admin/mode?token=nobody')).statusCode).toBe(401);
   const authorization = `Bearer ${one.token('administrator')}`;

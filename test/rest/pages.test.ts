@@ -1,6 +1,7 @@
 // Pages in a browser: sessions, forms that keep their input, redirects, and commands to copy.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
+import { formOf } from '../upgrades/page-kit.ts';
 
 let server: Server;
 let token: string;
@@ -249,8 +250,73 @@ describe('a form of something that was changed meanwhile', () => {
     expect(await description()).toBe('Mine');
   });
 
+  const windowAt = (index: number, from: string) => ({
+    [`windows.${index}.sat`]: 'true',
+    [`windows.${index}.from`]: from,
+    [`windows.${index}.to`]: '05:00',
+    [`windows.${index}.timeZone`]: 'UTC',
+  });
+  const storedWindow = (from: string) => ({ days: ['sat'], from, to: '05:00', timeZone: 'UTC' });
+
+  it.each([
+    {
+      title: 'The webhook settings were',
+      path: '/admin/services/webhooks/settings',
+      action: '/admin/services/webhooks/settings',
+      theirs: { numberOfFailures: '81' },
+      mine: { notificationAttempts: '4' },
+      both: { numberOfFailures: '81', notificationAttempts: '4' },
+      later: { numberOfFailures: '82' },
+      problem: 'Failures that deactivate a webhook is now: 81',
+      theirsStored: { numberOfFailures: 81, notificationAttempts: 3 },
+      bothStored: { numberOfFailures: 81, notificationAttempts: 4 },
+      unversioned: { numberOfFailures: '5', notificationAttempts: '3' },
+    },
+    {
+      title: 'The maintenance windows were',
+      path: '/admin/system/upgrades/config',
+      action: '/admin/system/upgrades/config/update',
+      theirs: windowAt(0, '01:00'),
+      mine: windowAt(0, '03:00'),
+      both: { ...windowAt(0, '01:00'), ...windowAt(1, '03:00') },
+      later: { ...windowAt(0, '02:00'), ...windowAt(1, '03:00') },
+      problem: 'Windows is now: sat 01:00–05:00 UTC',
+      theirsStored: { windows: [storedWindow('01:00')] },
+      bothStored: { windows: [storedWindow('01:00'), storedWindow('03:00')] },
+      unversioned: { windows: '[]' },
+    },
+  ])('is refused in a second tab: $title changed', async (one) => {
+    const open = async () => formOf((await page(one.path)).body, one.action)?.fields;
+    const send = (...fields: (Record<string, string> | undefined)[]) =>
+      server.post(one.action, Object.assign({}, ...fields) as Record<string, string>, { cookie });
+    const stored = async () => (await server.get(one.path, { cookie })).json<object>();
+    const [tab, other] = [await open(), await open()];
+
+    expect((await send(other, one.theirs)).statusCode).toBe(303);
+    const refused = await send(tab, one.mine);
+    expect(refused.statusCode).toBe(409);
+    expect(refused.body).toContain(
+      `${one.title} changed meanwhile. Nothing was saved: check the values, and send them again.`,
+    );
+    expect(refused.body).toContain(`<li>${one.problem}</li>`);
+    expect(formOf(refused.body, one.action)?.fields).toMatchObject(
+      Object.fromEntries(Object.entries(one.mine).filter(([, value]) => value !== 'true')),
+    );
+    expect(await stored()).toMatchObject(one.theirsStored);
+    const api = await server.post(one.action, { token, version: tab?.version ?? '', ...one.unversioned });
+    expect([api.statusCode, await stored()]).toMatchObject([409, one.theirsStored]);
+
+    expect((await send(formOf(refused.body, one.action)?.fields, one.both)).statusCode).toBe(303);
+    expect(await stored()).toMatchObject(one.bothStored);
+    // A tab that has saved shows the page again, and may save again.
+    for (const fields of [one.later, one.both])
+      expect((await send(await open(), fields)).statusCode).toBe(303);
+    expect((await server.post(one.action, { token, ...one.unversioned })).statusCode).toBe(200);
+  });
+
   it('has no version in its command', async () => {
-    expect((await page(`${path}/edit`)).body).not.toContain('--data-urlencode version=');
+    for (const form of [`${path}/edit`, '/admin/services/webhooks/settings'])
+      expect((await page(form)).body).not.toContain('--data-urlencode version=');
   });
 });
 

@@ -6,6 +6,7 @@ import type { Parts } from '../../rest/fields.ts';
 import {
   type MaintenanceWindow,
   type OpenTime,
+  formatWindow,
   maxWindows,
   openTimes,
   parseJson,
@@ -100,7 +101,12 @@ function dayView(day: number, times: readonly OpenTime[], now: number, timeZone:
 }
 
 /** The inputs are named by the index of the window: `0.mon`, `0.from`, `0.remove`. */
-export const windowParts: Parts = { render: renderRows, join: joinRows };
+export const windowParts: Parts = { render: renderRows, join: joinRows, format: formatWindows };
+
+function formatWindows(text: string): string {
+  const read = readWindows(text);
+  return 'windows' in read ? read.windows.map(formatWindow).join('; ') : text;
+}
 
 function joinRows(values: Readonly<Record<string, string>>): string {
   const windows = Array.from({ length: maxWindows }, (_, index) => {

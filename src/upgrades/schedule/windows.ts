@@ -84,7 +84,7 @@ export const maintenanceWindows: Cell<readonly MaintenanceWindow[]> = {
     Object.fromEntries(windows.map((window, index) => [`windows[${index}]`, formatWindow(window)])),
 };
 
-function formatWindow({ days, from, to, timeZone }: MaintenanceWindow): string {
+export function formatWindow({ days, from, to, timeZone }: MaintenanceWindow): string {
   return `${days.join(', ')} ${from}–${to} ${timeZone}`;
 }
 

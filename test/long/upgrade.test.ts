@@ -8,7 +8,7 @@ import {
   codesOfRelease,
   expectOneRun,
   timesResumed,
-} from '../process/messages.ts';
+} from '../upgrades/message-codes.ts';
 import {
   type StewardProcess,
   createRandom,

@@ -2,7 +2,7 @@
 // and everything continues without help.
 import { beforeEach, expect, it } from 'vitest';
 import type { PostgresServer } from '../kit/postgres.ts';
-import { codesOfPatch, expectOneRun } from './messages.ts';
+import { codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
 import { type Receiver, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
 import {
   type Client,

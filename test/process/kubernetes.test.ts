@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { type RequestToKillAt, killAtRequest } from './kill-at-request.ts';
-import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
+import { type Message, codesOfPatch, expectOneRun, timesResumed } from '../upgrades/message-codes.ts';
 import { connect, createRandom, createSeededDatabase, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';

@@ -2,7 +2,7 @@
 // the change was stored. It was: the process must neither lose it nor make it twice, and must not log an error.
 import { expect, it } from 'vitest';
 import { allDeliveries } from '../kit/deliveries-sql.ts';
-import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
+import { type Message, codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
 import { startProxy } from './proxy.ts';
 import {
   changeSettings,

@@ -10,7 +10,7 @@ import { type Inventory, simulatedInventory } from '../../src/upgrades/planning/
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { type Message, timesResumed } from './messages.ts';
+import { type Message, timesResumed } from '../upgrades/message-codes.ts';
 import { type HaltPoint, startPeer } from './peer.ts';
 import { connect } from './steward.ts';
 import { openPeerStore } from './store-kit.ts';

@@ -1,6 +1,6 @@
 // A scheduled upgrade with several processes, some of which are killed around its start: it starts once, and succeeds.
 import { expect, it } from 'vitest';
-import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
+import { type Message, codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
 import {
   type StewardProcess,
   createRandom,

@@ -1,7 +1,7 @@
 // Many simultaneous upgrade requests to two servers on one database: one is accepted, all others are refused
 // because a job is running.
 import { expect, it } from 'vitest';
-import type { Message } from './messages.ts';
+import type { Message } from '../upgrades/message-codes.ts';
 import {
   type Answer,
   type Steward,

@@ -14,7 +14,13 @@ import {
   names as workloadNames,
 } from '../kubernetes/upgrade-kit.ts';
 import { killAtRequest } from './kill-at-request.ts';
-import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
+import {
+  type Message,
+  codesOfPatch,
+  codesOfRelease,
+  expectOneRun,
+  timesResumed,
+} from '../upgrades/message-codes.ts';
 import { startPair } from './pair.ts';
 import { connect, createSeededDatabase, startSteward } from './steward.ts';
 

@@ -4,7 +4,7 @@
 // process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
 import { type Fleet, startFleet, startPublishers } from './fleet.ts';
-import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
+import { type Message, codesOfPatch, expectOneRun, timesResumed } from '../upgrades/message-codes.ts';
 import {
   changeSettings,
   countPending,

@@ -11,7 +11,7 @@ import {
   codesOfRelease,
   codesOfRollback,
   expectOneRun,
-} from './messages.ts';
+} from '../upgrades/message-codes.ts';
 import { pollOptions, startPair } from './pair.ts';
 
 /** Versions with every kind of step and few containers. */

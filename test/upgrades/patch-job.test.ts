@@ -4,6 +4,7 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
+import { codesOfPatch } from './message-codes.ts';
 
 let server: Server;
 const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
@@ -13,22 +14,7 @@ describe('a patch', () => {
     await start();
     await upgrade(patch2, { upgradeSettings: '{}' });
     const done = await finish();
-    expect(codesOf(done)).toEqual([
-      2010,
-      2168,
-      2165,
-      2270,
-      2287,
-      2288,
-      2271,
-      ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
-      2179,
-      2180,
-      2181,
-      2166,
-      2011,
-      2012,
-    ]);
+    expect(codesOf(done)).toEqual(codesOfPatch(9));
     expect(done.progress).toMatchObject({ done: 9, total: 9 });
     const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
     expect(current.id).toBe(patch2);
@@ -80,17 +66,7 @@ describe('a patch', () => {
       'The job was resumed by administrator.',
     );
     const done = await finish();
-    expect(codesOf(done).slice(failed.messageCount)).toEqual([
-      2902,
-      2165,
-      ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
-      2179,
-      2180,
-      2181,
-      2166,
-      2011,
-      2012,
-    ]);
+    expect(codesOf(done).slice(failed.messageCount)).toEqual([2902, 2165, ...codesOfPatch(4).slice(7)]);
     expect(
       (await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin })).statusCode,
     ).toBe(409);
@@ -157,21 +133,6 @@ describe('a stopped process', () => {
     expect(codesOf(after)).toEqual([...codesOf(before), 2902]);
     expect(after.status.messages.at(-1)?.message).toBe('The job was resumed after a restart.');
     const done = await finish();
-    expect(codesOf(done).filter((code) => code !== 2902)).toEqual([
-      2010,
-      2168,
-      2165,
-      2270,
-      2287,
-      2288,
-      2271,
-      ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
-      2179,
-      2180,
-      2181,
-      2166,
-      2011,
-      2012,
-    ]);
+    expect(codesOf(done).filter((code) => code !== 2902)).toEqual(codesOfPatch(4));
   });
 });

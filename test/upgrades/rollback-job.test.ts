@@ -12,6 +12,7 @@ import {
   upgrades,
   useJobs,
 } from './jobs-kit.ts';
+import { codesOfRollback } from './message-codes.ts';
 
 let server: Server;
 const { start, upgrade, get, finish } = useJobs((started) => (server = started));
@@ -30,17 +31,7 @@ describe('a rollback', () => {
     await server.runtime.advance(4500);
     expect((await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin })).statusCode).toBe(409);
     const done = await finish();
-    expect(codesOf(done)).toEqual([
-      2072,
-      2168,
-      2165,
-      2270,
-      2271,
-      ...(Array(9).fill([2904, 2173]).flat() as number[]),
-      2166,
-      2011,
-      2905,
-    ]);
+    expect(codesOf(done)).toEqual(codesOfRollback(9));
     expect(done.status.messages.at(-4)?.message).toMatch(
       /^9 out of 9 deployments updated\. Elapsed: \d+ milliseconds \(approximately \d+ minutes\)\.$/,
     );

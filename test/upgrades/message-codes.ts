@@ -6,69 +6,40 @@ export type Message = { readonly code: number; readonly message: string; readonl
 const module = [2291, 2038, 2173];
 const resumed = 2902;
 
+/** What a patch does before and after its modules. */
+const patch = {
+  start: [2010, 2168, 2165, 2270, 2287, 2288, 2271],
+  end: [2179, 2180, 2181, 2166, 2011, 2012],
+};
+
 export function codesOfPatch(modules: number): number[] {
-  return [
-    2010,
-    2168,
-    2165,
-    2270,
-    2287,
-    2288,
-    2271,
-    ...repeat(modules, module),
-    2179,
-    2180,
-    2181,
-    2166,
-    2011,
-    2012,
-  ];
+  return [...patch.start, ...repeat(modules, module), ...patch.end];
 }
+
+/** What a release does before its components, between them and its modules, and in the end. */
+const release = {
+  start: [
+    2010, 2168, 2165, 2270, 2287, 2094, 2281, 2288, 2271, 2108, 2087, 2144, 2153, 2145, 2090, 2093, 2092,
+    2151, 2148, 2149, 2109,
+  ],
+  middle: [2187, 2188, 2179, 2180, 2181, 2178, 2185, 2191, 2192],
+  end: [2166, 2011, 2012],
+};
 
 /** `components` holds the number of deployments of each component. */
 export function codesOfRelease(components: readonly number[], modules = 0): number[] {
   return [
-    2010,
-    2168,
-    2165,
-    2270,
-    2287,
-    2094,
-    2281,
-    2288,
-    2271,
-    2108,
-    2087,
-    2144,
-    2153,
-    2145,
-    2090,
-    2093,
-    2092,
-    2151,
-    2148,
-    2149,
-    2109,
+    ...release.start,
     ...components.flatMap((count) => [2134, ...repeat(count, [2101, 2038, 2103, 2175]), 2132]),
-    2187,
-    2188,
-    2179,
-    2180,
-    2181,
-    2178,
-    2185,
-    2191,
-    2192,
+    ...release.middle,
     ...repeat(modules, module),
-    2166,
-    2011,
-    2012,
+    ...release.end,
   ];
 }
 
 /** A patch that fails at its nth module and reverts its workloads, newest first. */
 export function codesOfFailedPatch(nth: number): number[] {
-  const begun = [2010, 2168, 2165, 2270, 2287, 2288, 2271, ...repeat(nth - 1, module), 2291];
+  const begun = [...patch.start, ...repeat(nth - 1, module), 2291];
   return [...begun, 2901, ...repeat(nth, [2904]), 2166];
 }
 

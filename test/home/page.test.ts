@@ -172,27 +172,3 @@ describe('webhooks', () => {
     ]);
   });
 });
-
-it('says why a job has failed, and resumes it', async () => {
-  const failing = await startHooks({ env: { SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
-  await failing.post(
-    '/admin/system/upgrades/upgrade',
-    { versionManifest: '{"id":"pat_17022022_1250"}' },
-    failing.administrator,
-  );
-  await failing.runtime.advance(3_600_000);
-  const cookie = `steward_session=${failing.token('administrator')}`;
-  const { body } = await failing.get('/admin', { accept: 'text/html', cookie });
-  expect(body).toContain('1 thing needs attention.');
-  expect(body).toMatch(
-    /href="\/admin\/system\/jobs\/[^"/]+">The upgrade to 10\.9\.1\.1250 has failed\. [^<]*SECURITY_DIRECTORY/,
-  );
-  const [, action = '', fields = ''] =
-    /<form class="action" method="post" action="([^"]*\/resume)">([^]*?)<\/form>/.exec(body) ?? [];
-  const hidden = [...fields.matchAll(/name="(\w+)" value="([^"]*)"/g)];
-  const form = Object.fromEntries(hidden.map(([, name = '', value = '']) => [name, value]));
-  const resumed = await failing.post(action, form, { cookie });
-  expect(resumed.statusCode).toBe(303);
-  expect(resumed.headers.location).toMatch(/^\/admin\/system\/jobs\/[^/]+$/);
-  await failing.close();
-});

@@ -203,6 +203,7 @@ const reverting: Story = {
     await act(server, `${newestJobPath(server)}/cancel`);
     await server.runtime.advance(hours(1));
     await show('stopped', `/admin/${newestJobPath(server)}`);
+    await show('home', '/admin');
     await show('versions', `${upgrades}/available`);
   },
 };

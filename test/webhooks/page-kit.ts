@@ -1,6 +1,7 @@
 // Reads the pages of webhooks and presses their buttons.
 import { expect } from 'vitest';
 import type { Hooks } from '../kit/hooks.ts';
+import { formOf } from '../upgrades/page-kit.ts';
 
 export const all = '/admin/services/webhooks';
 
@@ -24,12 +25,9 @@ export function browse(hooks: () => Hooks) {
 
   /** Presses the button that posts to `action`. Returns the address of the redirect, without its `done` parameter. */
   async function press(page: string, action: string) {
-    const form = page.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
-    const inputs = form.slice(0, form.indexOf('</form>')).matchAll(/name="(\w+)" value="([^"]*)"/g);
-    const fields: Record<string, string> = {};
-    for (const [, name = '', value = ''] of inputs) fields[name] = value.replaceAll('&amp;', '&');
-    expect(fields).toMatchObject({ f: 'html' });
-    const answer = await hooks().post(action, fields, { cookie: cookie() });
+    const form = formOf(page, action);
+    expect(form?.fields).toMatchObject({ f: 'html' });
+    const answer = await hooks().post(action, form?.fields, { cookie: cookie() });
     expect(answer.statusCode).toBe(303);
     return String(answer.headers.location).replace(/[?&]done=\w+$/, '');
   }

@@ -159,13 +159,11 @@ describe('every operation with a token', () => {
   });
 });
 
-it('reads leave no entry', async () => {
+it('reads by a form, by POST and of nothing leave no entry', async () => {
   const entries = await newEntries(shared, async () => {
-    for (const path of ['', '/services', '/security/users', '/system/audit', '/nothing'])
-      await shared.get(`/admin${path}`, headersOf(shared));
     await shared.get('/admin/services/createFolder?f=html', headersOf(shared));
-    await post(shared, 'system/upgrades/plan', { versionManifest: '{"id":"pat_17022022_1250"}' });
     await post(shared, 'security/users');
+    await shared.get('/admin/nothing', headersOf(shared));
   });
   expect(entries).toEqual([]);
 });

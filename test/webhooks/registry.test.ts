@@ -109,7 +109,10 @@ describe('create refuses', () => {
   });
 });
 
+const hundred = Array.from({ length: 100 }, (_, index) => `T${index}`);
+
 it.each<[string, string[]]>([
+  [JSON.stringify(hundred), hundred],
   ['["A","B","A"]', ['A', 'B']],
   [' A , B,,A ', ['A', 'B']],
   ['*', ['*']],

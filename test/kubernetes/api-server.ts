@@ -72,11 +72,6 @@ export function createApi() {
     if (verb === 'create' && target.name === undefined) {
       return { code: 201, body: registry.create(target, parse(body)) };
     }
-    if (target.name === undefined && verb === 'deletecollection') {
-      const found = list(target, query);
-      for (const { metadata } of found.items) registry.remove({ ...target, name: metadata.name }, undefined);
-      return { code: 200, body: found };
-    }
     if (target.name === undefined) throw methodNotAllowed();
     if (verb === 'update') {
       return { code: registry.exists(target) ? 200 : 201, body: registry.update(target, parse(body)) };

@@ -123,8 +123,7 @@ export function validate(resource: Resource, name: string, object: Fields): void
   if (resource.name === 'pods') return checkPodSpec('spec', object.spec as PodSpec | undefined, refuse);
   if (resource.name === 'jobs') return checkJob(name, 63, 'spec', object.spec as JobSpec | undefined, refuse);
   if (resource.name === 'cronjobs') {
-    const cron = (object.spec ?? {}) as { schedule?: string; jobTemplate?: { spec?: JobSpec } };
-    if ((cron.schedule ?? '') === '') throw refuse('spec.schedule', 'Required value');
+    const cron = (object.spec ?? {}) as { jobTemplate?: { spec?: JobSpec } };
     return checkJob(name, 52, 'spec.jobTemplate.spec', cron.jobTemplate?.spec, refuse);
   }
   if (defaultsOfWorkloads[resource.name] === undefined) return;
@@ -136,15 +135,6 @@ export function validate(resource: Resource, name: string, object: Fields): void
     throw refuse(
       'spec.template.metadata.labels',
       `Invalid value: ${textOf(labels ?? {})}: \`selector\` does not match template \`labels\``,
-    );
-  }
-  if ((spec.replicas ?? 0) < 0) {
-    throw refuse('spec.replicas', `Invalid value: ${spec.replicas ?? 0}: must be greater than or equal to 0`);
-  }
-  if (spec.strategy?.type === 'Recreate' && spec.strategy.rollingUpdate !== undefined) {
-    throw refuse(
-      'spec.strategy.rollingUpdate',
-      "Forbidden: may not be specified when strategy `type` is 'Recreate'",
     );
   }
 }
@@ -189,45 +179,4 @@ function checkPodSpec(at: string, spec: PodSpec | undefined, refuse: Refuse): as
   };
   spec.containers.forEach(check('containers'));
   spec.initContainers?.forEach(check('initContainers'));
-}
-
-const mutableFieldsOfStatefulSets = [
-  'replicas',
-  'ordinals',
-  'template',
-  'updateStrategy',
-  'revisionHistoryLimit',
-  'persistentVolumeClaimRetentionPolicy',
-  'minReadySeconds',
-];
-
-/** Refuses changes of immutable fields. */
-export function validateChange(resource: Resource, name: string, before: Fields, after: Fields): void {
-  if (resource.name === 'jobs') {
-    const templateOf = ({ spec }: Fields) => textOf((spec as JobSpec).template);
-    if (templateOf(before) === templateOf(after)) return;
-    throw invalid(resource, name, 'spec.template', 'Invalid value: …: field is immutable');
-  }
-  if (defaultsOfWorkloads[resource.name] === undefined) return;
-  const [old, next] = [before.spec as Fields, after.spec as Fields];
-  if (resource.name === 'statefulsets') {
-    const fixed = [...new Set([...Object.keys(old), ...Object.keys(next)])].filter(
-      (field) => !mutableFieldsOfStatefulSets.includes(field) && textOf(old[field]) !== textOf(next[field]),
-    );
-    if (fixed.length > 0) {
-      throw invalid(
-        resource,
-        name,
-        'spec',
-        "Forbidden: updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden",
-      );
-    }
-  } else if (textOf(old.selector) !== textOf(next.selector)) {
-    throw invalid(
-      resource,
-      name,
-      'spec.selector',
-      `Invalid value: ${textOf(next.selector)}: field is immutable`,
-    );
-  }
 }

@@ -44,13 +44,9 @@ function mergeStrategically(original: Fields, patch: Fields): Fields {
     for (const name of Object.keys(merged)) if (!kept.includes(name)) Reflect.deleteProperty(merged, name);
   }
   for (const [name, value] of Object.entries(rest)) {
-    const [, order, deletedFrom] =
-      /^(?:\$setElementOrder\/(.+)|\$deleteFromPrimitiveList\/(.+))$/.exec(name) ?? [];
+    const [, order] = /^\$setElementOrder\/(.+)$/.exec(name) ?? [];
     const present = merged[name];
-    if (deletedFrom !== undefined) {
-      const [list, gone] = [merged[deletedFrom], value as unknown[]];
-      if (Array.isArray(list)) merged[deletedFrom] = list.filter((item) => !gone.includes(item));
-    } else if (order !== undefined) {
+    if (order !== undefined) {
       if (!(order in rest)) merged[order] = mergeList(order, merged[order], [], value as unknown[]);
     } else if (value === null) Reflect.deleteProperty(merged, name);
     else if (Array.isArray(value)) {
@@ -68,12 +64,8 @@ function mergeStrategically(original: Fields, patch: Fields): Fields {
 
 function mergeList(name: string, original: unknown, patch: unknown[], order?: unknown[]): unknown[] {
   const present: unknown[] = Array.isArray(original) ? original : [];
-  if (name === 'finalizers') return [...new Set([...present, ...patch])];
   const key = keyOfList(name, [...present, ...patch]);
   if (key === undefined) return order === undefined ? patch : present;
-  if (patch.some((item) => isFields(item) && item.$patch === 'replace' && !(key in item))) {
-    return patch.filter((item) => !(isFields(item) && item.$patch === 'replace'));
-  }
   const idOf = (item: unknown): unknown => {
     if (!isFields(item) || item[key] === undefined) {
       throw new StatusError(500, '', `map: ${textOf(item)} does not contain declared merge key: ${key}`);

@@ -70,11 +70,6 @@ describe('a workload', () => {
   });
 
   it('with an image that is neither the former nor the new one was changed by another client', () => {
-    const workload = {
-      name: 'deployment/a',
-      component: 'A',
-      parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
-    };
     const running = (image: string) => found({ name: 'a', containers: { a: image } });
     expect(hasTargetImages(running('a:2'), workload, 'image')).toBe(true);
     expect(hasTargetImages(running('a:1'), workload, 'image')).toBe(false);
@@ -88,7 +83,7 @@ describe('a workload', () => {
   });
 
   it('has an image error only if pods of its new template have one', () => {
-    const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
+    const { parts } = workload;
     const pod = (image: string, reason: string) => ({
       revision: undefined,
       createdAt: 1000,
@@ -184,20 +179,49 @@ it('long messages of nodes and controllers are cut', () => {
   ).toEqual([500, 500, 500]);
 });
 
+const workload = {
+  name: 'deployment/a',
+  component: 'A',
+  parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
+};
+const moved = found({ name: 'a', containers: { a: 'a:2' } });
+
+const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
+  new RolloutMonitor({
+    workload,
+    direction: 'image',
+    runStartedAt,
+    rolloutTimeoutMs,
+    imageTimeoutMs: 30_000,
+    maxGapMs: 10_000,
+  });
+
+describe('a report of an exceeded deadline', () => {
+  const runStartedAt = Date.parse('2026-01-01T12:00:00Z');
+  const at = '2026-01-01T12:00:09Z';
+  const report = { ...moved, isObserved: true, exceeded: { at } };
+
+  it('fails the rollout', () => {
+    expect(monitorOf(runStartedAt).check(report, [], runStartedAt)).toMatchObject({
+      state: 'failed',
+      cause: expect.stringMatching(/^the rollout exceeded its progress deadline: /) as string,
+    });
+  });
+
+  it.each([
+    ['that the patch has recorded', { annotations: { 'steward/exceeded-before': at } }],
+    ['that is older than the run', { exceeded: { at: '2026-01-01T11:59:58Z' } }],
+    ['of a controller that has not observed the patch', { isObserved: false }],
+  ])('%s does not count', (_which, change) => {
+    const monitor = monitorOf(runStartedAt);
+    expect(monitor.check({ ...report, ...change }, [], runStartedAt).state).toBe('running');
+  });
+});
+
 describe('an image that cannot be pulled', () => {
-  const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
-  const workload = { name: 'deployment/a', component: 'A', parts };
-  const waiting = found({ name: 'a', containers: { a: 'a:2' } });
   const runStartedAt = 1_000_000;
   const failsAfter = (createdAt: number) => {
-    const monitor = new RolloutMonitor({
-      workload,
-      direction: 'image',
-      runStartedAt,
-      rolloutTimeoutMs: 600_000,
-      imageTimeoutMs: 30_000,
-      maxGapMs: 10_000,
-    });
+    const monitor = monitorOf(runStartedAt, 600_000);
     const state = { waiting: { reason: 'ImagePullBackOff', message: 'not found' } };
     const status = { name: 'a', image: 'a:2', imageID: '', ready: false, restartCount: 0, state };
     const pod = parsePod({
@@ -206,7 +230,7 @@ describe('an image that cannot be pulled', () => {
       status: { containerStatuses: [status] },
     });
     for (let at = runStartedAt; ; at += 5_000) {
-      const result = monitor.check(waiting, [pod], at);
+      const result = monitor.check(moved, [pod], at);
       if (result.state === 'failed') return { seconds: (at - runStartedAt) / 1000, cause: result.cause };
     }
   };
@@ -222,33 +246,17 @@ describe('an image that cannot be pulled', () => {
 });
 
 describe('a rollout without progress', () => {
-  const workload = {
-    name: 'deployment/a',
-    component: 'A',
-    parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
-  };
-  const stuck = found({ name: 'a', containers: { a: 'a:2' } });
-  const createMonitor = () =>
-    new RolloutMonitor({
-      workload,
-      direction: 'image',
-      runStartedAt: 0,
-      rolloutTimeoutMs: 60_000,
-      imageTimeoutMs: 30_000,
-      maxGapMs: 10_000,
-    });
-
   it('fails when the time is over', () => {
-    const monitor = createMonitor();
-    for (let at = 0; at < 60_000; at += 5_000) expect(monitor.check(stuck, [], at).state).toBe('running');
-    expect(monitor.check(stuck, [], 60_000).state).toBe('failed');
+    const monitor = monitorOf(0);
+    for (let at = 0; at < 60_000; at += 5_000) expect(monitor.check(moved, [], at).state).toBe('running');
+    expect(monitor.check(moved, [], 60_000).state).toBe('failed');
   });
 
   it('has all its time again after an outage of the API server', () => {
-    const monitor = createMonitor();
-    for (let at = 0; at <= 55_000; at += 5_000) monitor.check(stuck, [], at);
+    const monitor = monitorOf(0);
+    for (let at = 0; at <= 55_000; at += 5_000) monitor.check(moved, [], at);
     for (let at = 255_000; at < 315_000; at += 5_000)
-      expect(monitor.check(stuck, [], at).state).toBe('running');
-    expect(monitor.check(stuck, [], 315_000).state).toBe('failed');
+      expect(monitor.check(moved, [], at).state).toBe('running');
+    expect(monitor.check(moved, [], 315_000).state).toBe('failed');
   });
 });

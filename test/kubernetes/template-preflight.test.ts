@@ -1,6 +1,7 @@
 // What a plan says about step templates before an upgrade changes anything.
 import { expect, it } from 'vitest';
 import { neededPermissions, templatePermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
+import { fast } from './executor.ts';
 import { attemptsOf, openUpgrade, rulesFor } from './upgrade-kit.ts';
 
 it('two templates for one step, and templates that are not suspended, are problems', async () => {
@@ -36,7 +37,8 @@ it('the steps of the plan name their templates, and another template changes the
 });
 
 it('missing permissions for Jobs are a problem, unless templates are off', async () => {
-  const { start, cluster } = await openUpgrade([]);
+  // The plan repeats a request that is refused for three seconds.
+  const { start, cluster } = await openUpgrade([], fast());
   await cluster.allow(rulesFor(neededPermissions));
   expect((await start('plan', 'pat')).problems).toEqual([
     `cluster: not allowed in the namespace ${cluster.namespace}: list cronjobs.batch; create, get, list, delete jobs.batch.`,

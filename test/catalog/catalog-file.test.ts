@@ -138,6 +138,7 @@ describe('the catalog file and REST apply the same rules', () => {
     ['serviceName', '', 'is required.'],
     ['serviceName', ' x', `${nameRule}.`],
     ['serviceName', 'a/b', `${nameRule}.`],
+    ['serviceName', '.', `${nameRule}.`],
     ['serviceName', '..', `${nameRule}.`],
     ['serviceName', 'a\nb', `${nameRule}.`],
     ['serviceName', 'x'.repeat(129), `${nameRule}.`],

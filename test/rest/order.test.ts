@@ -11,157 +11,105 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-type Body = { status: string; error: { code: number; message: string; details: string[] } };
-
-const form = 'application/x-www-form-urlencoded';
-
-type Row = {
-  what: string;
-  method?: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS';
-  url: string;
-  headers?: Record<string, string>;
-  payload?: string;
-  status: number;
-  code?: number;
-  detail?: string;
-};
+type Body = { error: { code: number; message: string; details: string[] } };
 
 const edit = '/admin/services/World.MapServer/edit';
+const unknown = '/admin/services/None.Such/edit';
+
+type Row = [what: string, request: string, rest: Request, status: number, expected?: Expected];
+type Request = { type?: string; payload?: string; token?: string };
+type Expected = { code?: number; detail?: string; allow?: string };
 
 describe('the first check that fails determines the response', () => {
-  const rows: Row[] = [
-    {
-      what: 'an unknown path, even with a bad method, type and token',
-      method: 'PUT',
-      url: '/admin/nothing',
-      payload: 'x',
-      status: 404,
-    },
-    { what: 'a path below an operation', method: 'POST', url: `${edit}/more`, status: 404 },
-    { what: 'a path that cannot be decoded', url: '/admin/services/%ff', status: 404 },
-    { what: 'an empty segment', url: '/admin//services', status: 404 },
-    {
-      what: 'a wrong method before a wrong content type',
-      method: 'PUT',
-      url: edit,
-      headers: { 'content-type': 'text/plain' },
-      payload: 'x',
-      status: 405,
-    },
-    { what: 'GET on an operation, for JSON', url: edit, status: 405 },
-    {
-      what: 'a wrong content type before a missing token',
-      method: 'POST',
-      url: edit,
-      headers: { 'content-type': 'application/json' },
-      payload: '{}',
-      status: 415,
-    },
-    {
-      what: 'a body that is too large before a missing token',
-      method: 'POST',
-      url: edit,
-      headers: { 'content-type': form },
-      payload: `a=${'x'.repeat(1024 ** 2)}`,
-      status: 413,
-    },
-    {
-      what: 'a repeated field before a missing token',
-      method: 'POST',
-      url: edit,
-      headers: { 'content-type': form },
-      payload: 'a=1&a=2',
-      status: 400,
-      detail: 'a: is given more than once.',
-    },
-    {
-      what: 'an unknown f before a missing token',
-      method: 'POST',
-      url: edit,
-      headers: { 'content-type': form },
-      payload: 'f=xml',
-      status: 400,
-      detail: 'f: must be one of json, pjson, html.',
-    },
-    { what: 'a malformed query before a missing token', url: '/admin?x=%zz', status: 400 },
-    {
-      what: 'a missing token before an unknown id',
-      method: 'POST',
-      url: '/admin/services/None.Such/edit',
-      status: 401,
-      code: 499,
-    },
-    {
-      what: 'a bad token before an unknown id',
-      method: 'POST',
-      url: '/admin/services/None.Such/edit',
-      headers: { authorization: 'Bearer nonsense' },
-      status: 401,
-      code: 498,
-    },
-    {
-      what: 'a missing role before an unknown id',
-      method: 'POST',
-      url: '/admin/services/None.Such/edit',
-      headers: { authorization: 'Bearer token-of-the-member' },
-      status: 403,
-    },
-    {
-      what: 'an unknown id before bad fields',
-      method: 'POST',
-      url: '/admin/services/None.Such/edit',
-      headers: { authorization: 'Bearer token-of-the-publisher', 'content-type': form },
-      payload: 'access=nobody',
-      status: 404,
-    },
-    {
-      what: 'bad fields',
-      method: 'POST',
-      url: edit,
-      headers: { authorization: 'Bearer token-of-the-publisher', 'content-type': form },
-      payload: 'access=nobody',
-      status: 400,
-      detail: 'access: must be one of public, organization, administrators.',
-    },
-  ];
-  it.each(rows)(
-    '$what → $status',
-    async ({ method = 'GET', url, headers = {}, payload, status, code, detail }) => {
-      const response = await server.http.inject({
-        method,
-        url,
-        headers,
-        ...(payload !== undefined && { payload }),
-      });
-      expect(response.statusCode).toBe(status);
-      const body = response.json<Body>();
-      expect(body.status).toBe('error');
-      expect(body.error.code).toBe(code ?? status);
-      expect(Array.isArray(body.error.details)).toBe(true);
-      if (detail) expect(body.error.details).toContain(detail);
-    },
-  );
+  it.each<Row>([
+    [
+      'an unknown path, even with a bad method, type and token',
+      'PUT /admin/nothing',
+      { type: 'text/plain', payload: 'x', token: 'nonsense' },
+      404,
+    ],
+    ['a path below an operation', `POST ${edit}/more`, {}, 404],
+    ['a path that cannot be decoded', 'GET /admin/services/%ff', {}, 404],
+    ['an empty segment', 'GET /admin//services', {}, 404],
+    ['a wrong method before a wrong content type', `PUT ${edit}`, { type: 'text/plain', payload: 'x' }, 405],
+    ['GET on an operation, for JSON', `GET ${edit}`, {}, 405, { allow: 'POST' }],
+    ['DELETE on a resource', 'DELETE /admin', {}, 405, { allow: 'GET, HEAD, POST' }],
+    [
+      'a wrong content type before a missing token',
+      `POST ${edit}`,
+      { type: 'application/json', payload: '{}' },
+      415,
+    ],
+    [
+      'a body that is too large before a missing token',
+      `POST ${edit}`,
+      { payload: `a=${'x'.repeat(1024 ** 2)}` },
+      413,
+    ],
+    [
+      'a repeated field before a missing token',
+      `POST ${edit}`,
+      { payload: 'a=1&a=2' },
+      400,
+      { detail: 'a: is given more than once.' },
+    ],
+    [
+      'an unknown f before a missing token',
+      `POST ${edit}`,
+      { payload: 'f=xml' },
+      400,
+      { detail: 'f: must be one of json, pjson, html.' },
+    ],
+    ['an unknown f before a bad token, without a body', 'GET /admin?f=xml', { token: 'nonsense' }, 400],
+    ['a malformed query before a missing token', 'GET /admin?x=%zz', {}, 400],
+    ['a missing token before an unknown id', `POST ${unknown}`, {}, 401, { code: 499 }],
+    ['a bad token before an unknown id', `POST ${unknown}`, { token: 'nonsense' }, 401, { code: 498 }],
+    ['a missing role before an unknown id', `POST ${unknown}`, { token: 'token-of-the-member' }, 403],
+    [
+      'an unknown id before bad fields',
+      `POST ${unknown}`,
+      { token: 'token-of-the-publisher', payload: 'access=nobody' },
+      404,
+    ],
+    [
+      'bad fields',
+      `POST ${edit}`,
+      { token: 'token-of-the-publisher', payload: 'access=nobody' },
+      400,
+      { detail: 'access: must be one of public, organization, administrators.' },
+    ],
+  ])('%s: %s', async (_what, request, { type, payload, token }, status, expected = {}) => {
+    const [method, url = ''] = request.split(' ');
+    const response = await server.http.inject({
+      method: method as 'GET',
+      url,
+      headers: {
+        ...(payload !== undefined && { 'content-type': type ?? 'application/x-www-form-urlencoded' }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      ...(payload !== undefined && { payload }),
+    });
+    const { error } = response.json<Body>();
+    expect([response.statusCode, error.code]).toEqual([status, expected.code ?? status]);
+    if (expected.detail) expect(error.details).toContain(expected.detail);
+    if (expected.allow) expect(response.headers.allow).toBe(expected.allow);
+  });
 
-  it('read-only mode is checked after the role and before the id', async () => {
+  it('read-only mode is checked after the role and before the id, and forms are shown', async () => {
     const token = server.token('administrator');
     await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'back at noon' });
     const publisher = { authorization: `Bearer ${server.token('publisher')}` };
-    const refused = await server.post('/admin/services/None.Such/edit', {}, publisher);
+    const refused = await server.post(unknown, {}, publisher);
     expect(refused.statusCode).toBe(503);
     expect(refused.headers['retry-after']).toBe('60');
     expect(refused.json<Body>().error.details).toEqual(['back at noon']);
-    const member = await server.post(
-      '/admin/services/None.Such/edit',
-      {},
-      { authorization: `Bearer ${server.token('member')}` },
-    );
-    expect(member.statusCode).toBe(403);
+    const member = { authorization: `Bearer ${server.token('member')}` };
+    expect((await server.post(unknown, {}, member)).statusCode).toBe(403);
+    // The form is available.
+    const browser = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
+    expect((await server.get('/admin/services/createFolder', browser)).statusCode).toBe(200);
     await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: '' });
   });
-});
-
-it('an unknown f is reported before a bad bearer token if the request has no body', async () => {
-  expect((await server.get('/admin?f=xml', { authorization: 'Bearer nonsense' })).statusCode).toBe(400);
 });
 
 it('the server accepts a request target that is a whole URL, or has an encoded prefix', async () => {
@@ -177,21 +125,6 @@ it('the server accepts a request target that is a whole URL, or has an encoded p
   expect(await statusOf('http://localhost/a/b/mode')).toBe(200);
   expect(await statusOf('/%61/b/mode')).toBe(200);
   await own.close();
-});
-
-it('the form of a write operation is available in read-only mode', async () => {
-  const own = await startServer();
-  await own.post('/admin/mode/update', { token: own.token('administrator'), isReadOnly: 'true' });
-  const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
-  expect((await own.get('/admin/services/createFolder', headers)).statusCode).toBe(200);
-  await own.close();
-});
-
-it('the Allow header names every allowed method', async () => {
-  const operation = await server.get(edit);
-  expect(operation.headers.allow).toBe('POST');
-  const resource = await server.http.inject({ method: 'DELETE', url: '/admin' });
-  expect(resource.headers.allow).toBe('GET, HEAD, POST');
 });
 
 it('the response lists every problem of a request', async () => {

@@ -130,7 +130,7 @@ function addOperation(store: ReadableStore, signInService: SignInService): Opera
 
 function updateOperation(store: ReadableStore, signInService: SignInService): Operation {
   return operation({
-    title: 'Change user',
+    title: 'Update user',
     titleOf: ({ username = '' }) => `Change ${username || 'user'}`,
     description:
       'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',

@@ -39,10 +39,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields)
     .filter(([name]) => name !== 'token' || asksForToken)
-    .map(([name, field]): NamedField => {
-      const { isRequired, isRequiredInForm = isRequired, ...described } = describeField(field);
-      return [name, { ...described, isRequired: isRequiredInForm }];
-    });
+    .map(([name, field]): NamedField => [name, describeField(field)]);
   const takesFiles = fields.some(([, { control }]) => control === 'file');
   const isRefused =
     layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
@@ -153,10 +150,7 @@ export function fieldView(name: string, field: FieldDescription, view: FieldView
   const hint = [
     // The picker of a time shows its format, and a list of suggestions what they mean.
     control !== 'time' && (!options || choicesOf(field)) && description,
-    control !== 'time' &&
-      !options &&
-      schema.type === 'integer' &&
-      `From ${schema.minimum} to ${schema.maximum}.`,
+    control !== 'time' && schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
   ];
@@ -266,9 +260,8 @@ function choiceView(
 ): Html {
   const blank = blankChoice(field, unchanged);
   const standsFor = options.find(({ value }) => value === blank.value);
-  const hasBlank = options.some(({ value }) => value === '');
   return html`<select ${marks}>
-        ${!hasBlank && html`<option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>`}
+        <option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>
         ${options
           .filter((option) => option !== standsFor)
           .map(({ value, label }) => {

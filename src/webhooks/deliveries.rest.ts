@@ -39,7 +39,7 @@ import {
   recoverableStates,
   redeliveryOf,
 } from './queue/delivery.ts';
-import { requestRedeliveries } from './queue/redelivery.ts';
+import { type Requested, countMatched, requestRedeliveries } from './queue/redelivery.ts';
 import { type RequestOptions, requestToJson } from './sending/delivery-request.ts';
 import { webhookSettings } from './settings.ts';
 import { type Webhook, listWebhooks, requireActive, requireWebhook, webhooks } from './webhook.ts';
@@ -240,13 +240,20 @@ function shownStatus(status: DeliveryFilter['status']): number | string | undefi
   return status !== undefined && isStatusClass(status) ? `${status}xx` : status;
 }
 
-const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that are redelivered.', {
+export const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that are redelivered.', {
   ...successAnswer.shape,
-  matched: z.int().nonnegative().describe('How many deliveries are redelivered.'),
-  skipped: z.int().nonnegative().describe('How many match, but belong to inactive webhooks.'),
+  matched: z
+    .int()
+    .nonnegative()
+    .describe(`How many deliveries are redelivered, counted up to ${formatNumber(maxCountedDeliveries)}.`),
+  matchedIsExact: z.literal(false).optional().describe('false: more match, and are redelivered too.'),
+  skipped: z
+    .int()
+    .nonnegative()
+    .describe(
+      `How many match, but belong to inactive webhooks, counted up to ${formatNumber(maxCountedDeliveries)}.`,
+    ),
 });
-
-const withoutBound = Number.MAX_SAFE_INTEGER;
 
 export function redeliverToOneOperation(deps: DeliveryDeps): Operation<Webhook> {
   return redeliverMatchingOperation<Webhook, typeof redeliverFields>(deps, {
@@ -296,11 +303,12 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
       const filter = filterOf(given);
       const requestedAt = runtime.now();
       const chosen = webhookId === undefined ? (ids ?? listWebhooks(store).map(({ id }) => id)) : [webhookId];
-      const counts = await store.deliveries.countMatched(chosen, filter, requestedAt, withoutBound);
+      const request = { filter, requestedAt };
+      const counts = await countMatched(store, chosen, request, maxCountedDeliveries);
       const result = await update(
         (transaction) => {
           if (webhookId !== undefined) requireActive(transaction, webhookId);
-          return requestRedeliveries(transaction, counts, { filter, requestedAt, newId: runtime.newId });
+          return requestRedeliveries(transaction, chosen, counts, { ...request, newId: runtime.newId });
         },
         {
           changes: (counted) =>
@@ -312,10 +320,10 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
   });
 }
 
-function describeRedelivery({ matched, skipped }: { matched: number; skipped: number }): string {
+export function describeRedelivery({ matched, matchedIsExact, skipped }: Requested): string {
   const verb = matched === 1 ? 'is' : 'are';
-  const text =
-    matched === 0 ? 'No delivery matches.' : `${formatCount(matched, 'delivery')} ${verb} sent again.`;
+  const count = `${matchedIsExact === false ? 'More than ' : ''}${formatCount(matched, 'delivery')}`;
+  const text = matched === 0 ? 'No delivery matches.' : `${count} ${verb} sent again.`;
   return skipped === 0
     ? text
     : `${text} ${formatCount(skipped, 'delivery')} to inactive webhooks ${wasOrWere(skipped)} skipped.`;

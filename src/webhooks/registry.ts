@@ -21,6 +21,7 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
     deactivatedAt: null,
     deactivatedBy: null,
     deactivations: 0,
+    dismissedAt: null,
     warning: null,
     previousKeys: [],
   };
@@ -96,6 +97,11 @@ export function deactivateWebhook(
   transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
   endRedeliveries(transaction, id);
   transaction.deliveries.discardPending(id, at);
+}
+
+/** What has ended until `at` counts as undelivered no more. Nothing changes that `edit` shows, so `updatedAt` stays. */
+export function dismissUndelivered(transaction: Transaction, id: string, at: number): void {
+  transaction.put(webhooks, { ...requireWebhook(transaction, id), dismissedAt: at });
 }
 
 /** Returns how many webhooks it has activated: `activateWebhook` would clear the failures of active ones. */

@@ -1,8 +1,9 @@
 // REST resource of one webhook, and its operations.
 import * as z from 'zod';
 import { maskedValue } from '../lib/audit-fields.ts';
+import { formatCount, formatNumber } from '../lib/format.ts';
 import { answerObject, successAnswer, time } from '../rest/answer.ts';
-import { choice, integer } from '../rest/field-types.ts';
+import { boolean, choice, integer } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
   type Items,
@@ -19,7 +20,9 @@ import {
   type DeliveryDeps,
   deliveriesResource,
   deliveryCreatedAnswer,
+  describeRedelivery,
   redeliverToOneOperation,
+  redeliveryAnswer,
 } from './deliveries.rest.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { eventOf } from './event.ts';
@@ -36,15 +39,19 @@ import {
   deletionWarning,
   deliveryLink,
   discardedText,
+  wasOrWere,
   webhookLink,
   webhookList,
 } from './pages/sentences.ts';
 import { showWebhook } from './pages/webhook.ts';
-import { newDelivery } from './queue/delivery.ts';
+import { maxCountedDeliveries } from './queue/delivery-filter.ts';
+import { newDelivery, recoverableStates } from './queue/delivery.ts';
+import { type Requested, countUndelivered, requestRedeliveries } from './queue/redelivery.ts';
 import {
   activateWebhook,
   deactivateWebhook,
   deleteWebhook,
+  dismissUndelivered,
   editWebhook,
   headersAfter,
   rotateKey,
@@ -55,6 +62,7 @@ import {
   type Webhook,
   contentTypes,
   healths,
+  maxUndelivered,
   previousKeyUntil,
   requireWebhook,
   webhookToJson,
@@ -81,8 +89,15 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
   health: z
     .enum(healths)
     .describe(
-      'failing: the window has at least half of the failures that deactivate the webhook. deactivated: by failures. inactive: by an administrator, or since it was created.',
+      'behind: active, and something is undelivered. failing: the window has at least half of the failures that deactivate the webhook. deactivated: by failures. inactive: by an administrator, or since it was created.',
     ),
+  undelivered: z
+    .int()
+    .nonnegative()
+    .describe(
+      `How many deliveries were neither delivered, redelivered nor dismissed, counted up to ${formatNumber(maxUndelivered)}.`,
+    ),
+  undeliveredIsExact: z.boolean().describe('false: there are more.'),
   failures: z
     .strictObject({
       count: z.int().nonnegative().describe('Failed deliveries in the window.'),
@@ -122,7 +137,11 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     titleOf: ({ name }) => name,
     description: 'One webhook: its receiver, the events it gets, its state and its failures.',
     answer: webhookAnswer,
-    read: ({ subject }) => webhookToJson(store, subject, runtime.now()),
+    read: async ({ subject }) => {
+      const at = runtime.now();
+      const undelivered = await countUndelivered(store, [subject], at);
+      return webhookToJson(store, subject, at, undelivered.get(subject.id));
+    },
     view: showWebhook(store),
     resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
@@ -140,17 +159,8 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
           return succeeded(text, webhookList, { discarded });
         },
       }),
-      activate: operation<Webhook>({
-        title: 'Activate webhook',
-        description: 'Sends events to the webhook again and resets its failure count.',
-        run: async ({ subject, update }) => {
-          await update((transaction, at) => activateWebhook(transaction, subject.id, at));
-          return succeeded(
-            `${subject.name} is active. Its failures are counted from 0.`,
-            webhookLink(subject),
-          );
-        },
-      }),
+      activate: activateOperation(deps),
+      dismiss: dismissOperation(deps),
       deactivate: operation<Webhook>({
         title: 'Deactivate webhook',
         description: 'Sends no more events to the webhook and discards its pending deliveries.',
@@ -184,6 +194,80 @@ export function shownKey(value: string): NonNullable<Outcome['shownOnce']> {
 
 export function newSignatureKey({ runtime }: WebhookDeps): string {
   return makeSignatureKey(runtime.newSecret(signatureKeyBytes.default));
+}
+
+const activateFields = {
+  redeliver: boolean()
+    .default(false)
+    .meta({ label: 'Redeliver', description: 'Whether everything undelivered is redelivered.' }),
+};
+
+const activatedAnswer = answerObject('WebhookActivated', 'The operation succeeded.', {
+  ...successAnswer.shape,
+  matched: redeliveryAnswer.shape.matched.optional().describe('With redeliver=true: as redeliver answers.'),
+  matchedIsExact: redeliveryAnswer.shape.matchedIsExact,
+});
+
+function activateOperation({ store, runtime }: WebhookDeps): Operation<Webhook> {
+  return operation<Webhook, typeof activateFields>({
+    title: 'Activate webhook',
+    description: 'Sends events to the webhook again and resets its failure count.',
+    fields: activateFields,
+    answer: activatedAnswer,
+    run: async ({ subject, values: { redeliver }, update }) => {
+      const request = {
+        filter: { states: recoverableStates },
+        requestedAt: runtime.now(),
+        endedAfter: subject.dismissedAt ?? undefined,
+        newId: runtime.newId,
+      };
+      const counts =
+        redeliver &&
+        (await countUndelivered(store, [subject], request.requestedAt, { most: maxCountedDeliveries }));
+      const requested = await update(
+        (transaction, at) => {
+          activateWebhook(transaction, subject.id, at);
+          return counts ? requestRedeliveries(transaction, [subject.id], counts, request) : undefined;
+        },
+        { changes: (result) => (result ? compareFields({}, answerOf(result)) : []) },
+      );
+      const text = `${subject.name} is active. Its failures are counted from 0.`;
+      if (!requested) return succeeded(text, webhookLink(subject));
+      return succeeded(`${text} ${describeRedelivery(requested)}`, webhookLink(subject), answerOf(requested));
+    },
+  });
+}
+
+/** Nothing is skipped: the webhook is active. */
+function answerOf({ skipped: _skipped, ...matched }: Requested) {
+  return matched;
+}
+
+const dismissedAnswer = answerObject('Dismissed', 'The operation succeeded.', {
+  ...successAnswer.shape,
+  dismissed: z
+    .int()
+    .nonnegative()
+    .describe(`How many deliveries are dismissed, counted up to ${formatNumber(maxCountedDeliveries)}.`),
+});
+
+function dismissOperation({ store, runtime }: WebhookDeps): Operation<Webhook> {
+  return operation<Webhook>({
+    title: 'Dismiss undelivered',
+    description:
+      'Counts what is undelivered now no more. The deliveries are kept, and can still be redelivered by filter.',
+    answer: dismissedAnswer,
+    run: async ({ subject, update }) => {
+      const at = runtime.now();
+      const counts = await countUndelivered(store, [subject], at, { most: maxCountedDeliveries });
+      const dismissed = Math.min(counts.get(subject.id) ?? 0, maxCountedDeliveries);
+      await update((transaction) => dismissUndelivered(transaction, subject.id, at), {
+        changes: () => compareFields({}, { dismissed }),
+      });
+      const text = `${formatCount(dismissed, 'undelivered delivery')} ${wasOrWere(dismissed)} dismissed.`;
+      return succeeded(text, webhookLink(subject), { dismissed });
+    },
+  });
 }
 
 function editOperation(deps: WebhookDeps): Operation<Webhook> {

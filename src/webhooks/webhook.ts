@@ -34,6 +34,8 @@ export type Webhook = WebhookTraits & {
   readonly deactivatedBy: 'failures' | 'administrator' | null;
   /** Shows whether the webhook was deactivated and activated again during an attempt. */
   readonly deactivations: number;
+  /** What ended until then does not count as undelivered. */
+  readonly dismissedAt: number | null;
   /** The last warning that the webhook is failing. */
   readonly warning: FailureWarning | null;
   readonly signatureKey: string;
@@ -104,10 +106,10 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 }
 
 /** Leaves out the keys, which only the response that creates a key shows, and the values of headers. */
-export function webhookToJson(reader: Reader, webhook: Webhook, at: number) {
+export function webhookToJson(reader: Reader, webhook: Webhook, at: number, undelivered = 0) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
-  const { health, failures, windowStart, windowEnd } = readHealth(reader, webhook, at);
+  const { health, failures, windowStart, windowEnd } = readHealth(reader, webhook, at, undelivered);
   return {
     id,
     name,
@@ -122,12 +124,17 @@ export function webhookToJson(reader: Reader, webhook: Webhook, at: number) {
     deactivatedAt,
     deactivatedBy,
     health,
+    undelivered: Math.min(undelivered, maxUndelivered),
+    undeliveredIsExact: undelivered <= maxUndelivered,
     failures: { count: failures, windowStart, windowEnd },
     previousKeyUntil: previousKeyUntil(webhook, at),
   };
 }
 
-export const healths = ['ok', 'failing', 'deactivated', 'inactive'] as const;
+/** Answers and pages count no further: they are read often. */
+export const maxUndelivered = 1_000;
+
+export const healths = ['ok', 'behind', 'failing', 'deactivated', 'inactive'] as const;
 
 export type WebhookHealth = (typeof healths)[number];
 
@@ -141,11 +148,12 @@ export type HealthView = {
   readonly windowEnd: number | null;
 };
 
-export function readHealths(reader: Reader, at: number, service?: string): HealthView[] {
-  return listWebhooks(reader, service).map((webhook) => readHealth(reader, webhook, at));
+export function readHealths(reader: Reader, at: number): HealthView[] {
+  return listWebhooks(reader).map((webhook) => readHealth(reader, webhook, at));
 }
 
-export function readHealth(reader: Reader, webhook: Webhook, at: number): HealthView {
+/** Without the number of undelivered ones, a webhook that is behind counts as ok. */
+export function readHealth(reader: Reader, webhook: Webhook, at: number, undelivered = 0): HealthView {
   const policy = reader.read(webhookSettings);
   const window = failureWindowOf(reader, webhook.id);
   // An ended window is shown only if it explains why the webhook was deactivated.
@@ -153,7 +161,7 @@ export function readHealth(reader: Reader, webhook: Webhook, at: number): Health
   const failures = shown?.count ?? 0;
   return {
     webhook,
-    health: healthOf(webhook, shown, policy),
+    health: healthOf(webhook, shown, policy, undelivered),
     failures,
     left: Math.max(1, policy.numberOfFailures - failures),
     windowStart: shown?.start ?? null,
@@ -161,10 +169,16 @@ export function readHealth(reader: Reader, webhook: Webhook, at: number): Health
   };
 }
 
-function healthOf(webhook: Webhook, window: FailureWindow | null, policy: FailurePolicy): WebhookHealth {
+function healthOf(
+  webhook: Webhook,
+  window: FailureWindow | null,
+  policy: FailurePolicy,
+  undelivered: number,
+): WebhookHealth {
   if (isDeactivated(webhook)) return 'deactivated';
   if (!webhook.active) return 'inactive';
-  return window && isFailing(policy, window) ? 'failing' : 'ok';
+  if (window && isFailing(policy, window)) return 'failing';
+  return undelivered > 0 ? 'behind' : 'ok';
 }
 
 /** Whether its failures have deactivated the webhook. */

@@ -47,6 +47,7 @@ import {
 import { showSettings } from './pages/settings.ts';
 import { showWebhooks } from './pages/webhooks.ts';
 import type { EventPublisher } from './queue/event-publisher.ts';
+import { countUndelivered } from './queue/redelivery.ts';
 import { activateAll, changeSettings, createWebhook, deactivateAll, deleteWebhook } from './registry.ts';
 import { keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, settingsSchema, webhookSettings } from './settings.ts';
@@ -126,9 +127,16 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
   });
 }
 
-function listToJson({ store, runtime }: WebhookDeps, service?: string): AnswerOf<typeof webhooksAnswer> {
+async function listToJson(
+  { store, runtime }: WebhookDeps,
+  service?: string,
+): Promise<AnswerOf<typeof webhooksAnswer>> {
   const at = runtime.now();
-  return { webhooks: listWebhooks(store, service).map((webhook) => webhookToJson(store, webhook, at)) };
+  const listed = listWebhooks(store, service);
+  const undelivered = await countUndelivered(store, listed, at);
+  return {
+    webhooks: listed.map((webhook) => webhookToJson(store, webhook, at, undelivered.get(webhook.id))),
+  };
 }
 
 const createDescription = {

@@ -45,6 +45,7 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/webhooks/{webhook}/delete': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/activate': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/deactivate': ['administrator', 'writes'],
+  'admin services/webhooks/{webhook}/dismiss': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/redeliver': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/rotateKey': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/ping': ['administrator', 'writes'],

@@ -66,6 +66,7 @@ export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => (
   deactivatedAt: null,
   deactivatedBy: null,
   deactivations: 0,
+  dismissedAt: null,
   warning: null,
   signatureKey: 'whsec_now',
   previousKeys: [{ key: 'whsec_before', until: 3 }],

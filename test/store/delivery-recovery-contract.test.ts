@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { DeliveryFilter } from '../../src/webhooks/queue/delivery-filter.ts';
+import type { CountRequest } from '../../src/webhooks/queue/delivery-queue.ts';
 import { type Delivery, newDelivery, redeliveryOf } from '../../src/webhooks/queue/delivery.ts';
 import { type Redelivery, redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
@@ -42,6 +43,17 @@ async function request(
   return redelivery;
 }
 
+const count = async (store: Store, of: string[], given: Partial<CountRequest> = {}) =>
+  Object.fromEntries(
+    await store.deliveries.countMatched({
+      webhooks: of.map((id) => ({ id })),
+      filter: { states: ['failed', 'discarded', 'missed'] },
+      requestedAt: 40,
+      most: 9,
+      ...given,
+    }),
+  );
+
 const linksOf = async (store: Store, ...of: string[]) => {
   const found = await Promise.all(of.map((id) => store.deliveries.find(id)));
   return found.map((one) => one?.redeliveredAs);
@@ -75,13 +87,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       await end(store, 'a3', 41, 'failed');
       await end(store, 'a4', 11, 'failed');
       const redelivery = await request(store);
-      const { filter } = redelivery;
-      const count = async (ids: string[], most: number) =>
-        Object.fromEntries(await store.deliveries.countMatched(ids, filter, 40, most));
-      expect(await count(['a', 'b', 'c'], 2)).toEqual({ a: 2, b: 1 });
-      expect(await count(['a', 'b', 'c'], 1)).toEqual({ a: 1, b: 1 });
-      expect(await count(['b'], 9)).toEqual({ b: 1 });
-      expect(await count([], 9)).toEqual({});
+      expect(await count(store, ['a', 'b', 'c'])).toEqual({ a: 2, b: 1 });
       const first = await store.deliveries.redeliver(redelivery, portion(1));
       expect(first).toEqual({ created: 1, isDone: false });
       const rest = await store.deliveries.redeliver(redelivery, portion());
@@ -132,6 +138,15 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await linksOf(store, 'a2')).toEqual([null]);
     });
 
+    it('repeats only what ended after the given moment', async () => {
+      const store = await open();
+      await publish(store, missed('a1', 1), missed('a2', 2), missed('a3', 3));
+      const redelivery = { ...(await request(store)), endedAfter: 2 };
+      await store.update((transaction) => transaction.put(redeliveries, redelivery));
+      expect(await store.deliveries.redeliver(redelivery, portion())).toEqual({ created: 1, isDone: true });
+      expect(await linksOf(store, 'a1', 'a2')).toEqual([null, null]);
+    });
+
     it('creates nothing for an inactive webhook, or after the redelivery has ended', async () => {
       const store = await open();
       await publish(store, missed('a1', 1));
@@ -160,6 +175,47 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       const { deliveries, total } = await store.deliveries.page({ states: ['pending'] }, 0, 100);
       expect(total).toBe(40);
       expect(new Set(deliveries.map((one) => one.redeliveryOf)).size).toBe(40);
+    });
+  });
+
+  describe('countMatched', () => {
+    it('counts what a redelivery repeats: nothing pending, delivered, redelivered, and no ping', async () => {
+      const store = await open();
+      await publish(store, ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => delivery(id, 1)), ping('a6', 1));
+      await claim(store, 9, 9);
+      expect(await count(store, ['a'])).toEqual({});
+      for (const id of ['a1', 'a2', 'a3', 'a6']) await end(store, id, 10, 'failed');
+      await end(store, 'a4', 10);
+      await enqueue(store, missed('b1', 5), { ...missed('b2', 40), redeliveryOf: 'b1' });
+      expect(await count(store, ['a', 'b', 'c'])).toEqual({ a: 3, b: 1 });
+      await store.update(({ deliveries }) => deliveries.markRedelivered('a1', 'a7'));
+      expect(await count(store, ['a'])).toEqual({ a: 2 });
+      expect(await count(store, ['a'], { filter: { states: ['delivered'] } })).toEqual({ a: 1 });
+      expect(await count(store, ['a'], { filter: { states: ['missed'] } })).toEqual({});
+      expect(await count(store, ['a'], { filter: { states: ['pending'] } })).toEqual({});
+      expect(await count(store, ['a', 'b'], { filter: { eventId: 'event of a2' } })).toEqual({ a: 1 });
+      expect(await count(store, ['a'], { requestedAt: 9 })).toEqual({});
+    });
+
+    it('stops at the bound of each webhook, and at that of all together', async () => {
+      const store = await open();
+      await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2', 'b3'].map((id, n) => missed(id, n)));
+      expect(await count(store, ['a', 'b'], { most: 2 })).toEqual({ a: 2, b: 2 });
+      expect(await count(store, ['a', 'b'], { mostInAll: 4 })).toEqual({ a: 3, b: 1 });
+      expect(await count(store, ['b', 'a'], { most: 2, mostInAll: 2 })).toEqual({ b: 2 });
+      expect(await count(store, [])).toEqual({});
+    });
+
+    it('counts only what ended after a moment of each webhook', async () => {
+      const store = await open();
+      await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2'].map((id, n) => missed(id, n)));
+      const counted = await store.deliveries.countMatched({
+        webhooks: [{ id: 'a', endedAfter: 1 }, { id: 'b' }],
+        filter: { states: ['failed', 'discarded', 'missed'] },
+        requestedAt: 40,
+        most: 9,
+      });
+      expect(Object.fromEntries(counted)).toEqual({ a: 1, b: 2 });
     });
   });
 

@@ -64,7 +64,7 @@ describe('a failing webhook', () => {
   it('is reported to others at half of the failures, and its recovery at the next success', async () => {
     const start = hooks.runtime.now();
     await deliver(500, 2);
-    expect([await healthOf(), warnings()]).toEqual(['ok', []]);
+    expect([await healthOf(), warnings()]).toEqual(['behind', []]);
     await deliver(500, 2);
     expect(await healthOf()).toBe('failing');
     expect(warnings()).toEqual([eventOf('WebhookFailing', 3, start)]);
@@ -83,7 +83,7 @@ describe('a failing webhook', () => {
     await deliver(200);
     expect(warnings()).toHaveLength(2);
     await hooks.runtime.advance(daysMs);
-    expect(await healthOf()).toBe('ok');
+    expect(await healthOf()).toBe('behind');
     const start = hooks.runtime.now();
     await deliver(500, 3);
     await deliver(200);
@@ -135,7 +135,7 @@ describe('a failing webhook', () => {
     expect(await healthOf()).toBe('inactive');
     await hooks.act(`${id}/activate`);
     await deliver(200);
-    expect([await healthOf(), warnings().length]).toEqual(['ok', 1]);
+    expect([await healthOf(), warnings().length]).toEqual(['behind', 1]);
     await deliver(500, 3);
     expect(warnings().map(({ type }) => type)).toEqual(['WebhookFailing', 'WebhookFailing']);
   });

@@ -1,6 +1,7 @@
 // Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded
 // deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
 import { listRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
@@ -196,6 +197,156 @@ describe('redelivery by filter', () => {
     await hooks.runtime.advance(60_000);
     expect((await hooks.deliveriesOf(id)).total).toBe(created);
     expect(created).toBeLessThan(16);
+  });
+});
+
+describe('what was not delivered', () => {
+  const fail = async (...eventIds: string[]) => {
+    hooks.answerWith(500);
+    for (const eventId of eventIds) await hooks.publish({ eventId });
+    await hooks.settle();
+    hooks.answerWith(200);
+    hooks.arrivals.length = 0;
+    await hooks.runtime.advance(1_000);
+  };
+  const stateOf = async (id: string) => {
+    const { health, undelivered, undeliveredIsExact } = await hooks.read(`/${id}`);
+    const { webhooks } = await hooks.read<{ webhooks: Record<string, unknown>[] }>('');
+    const listed = webhooks.find((webhook) => webhook.id === id);
+    expect(listed).toMatchObject({ health, undelivered, undeliveredIsExact });
+    return [health, undelivered, undeliveredIsExact];
+  };
+  const miss = (webhookId: string, number: number) =>
+    hooks.store.deliveries.publish(() =>
+      Array.from({ length: number }, (_, n) => {
+        const event = { id: `e${n}`, type: 'Tested', timestamp: 1, service: null, data: '{}' };
+        const id = `${webhookId} ${n}`;
+        return { ...newDelivery({ id, webhookId, event, isPing: false }, 1), state: 'missed', endedAt: 1 };
+      }),
+    );
+  beforeEach(() => hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1000' }));
+
+  it('counts until it is redelivered, and makes a webhook behind', async () => {
+    const { id } = await hooks.register();
+    expect(await stateOf(id)).toEqual(['ok', 0, true]);
+    await fail('e1', 'e2');
+    expect(await stateOf(id)).toEqual(['behind', 2, true]);
+    await hooks.act(`${id}/redeliver`, { eventId: 'e1' });
+    await hooks.settle();
+    expect(await stateOf(id)).toEqual(['behind', 1, true]);
+    await hooks.act(`${id}/redeliver`);
+    await hooks.settle();
+    expect(await stateOf(id)).toEqual(['ok', 0, true]);
+  });
+
+  it('is neither pending nor a ping', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(500);
+    await hooks.act(`${id}/ping`);
+    await hooks.settle();
+    hooks.httpClient.receiver = blackHole;
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.runtime.advance(1_000);
+    expect(await statesOf(id)).toEqual(['pending', 'failed']);
+    expect(await stateOf(id)).toEqual(['ok', 0, true]);
+  });
+
+  it('also counts while the webhook is failing, deactivated or inactive', async () => {
+    await hooks.act('settings', { numberOfFailures: '2' });
+    const { id } = await hooks.register();
+    const inactive = await hooks.register({ active: 'false' });
+    await fail('e1');
+    expect(await stateOf(id)).toEqual(['failing', 1, true]);
+    await fail('e2');
+    expect(await stateOf(id)).toEqual(['deactivated', 2, true]);
+    // It misses the two events, and the three that the server publishes about the other webhook.
+    expect(await stateOf(inactive.id)).toMatchObject(['inactive', 4, true]);
+  });
+
+  it('is counted up to 1,000', async () => {
+    const [one, two] = [await hooks.register(), await hooks.register()];
+    await miss(one.id, 1_000);
+    await miss(two.id, 1_001);
+    expect(await stateOf(one.id)).toEqual(['behind', 1_000, true]);
+    expect(await stateOf(two.id)).toEqual(['behind', 1_000, false]);
+  });
+
+  it('counts no more after dismiss, but what fails later does', async () => {
+    const { id } = await hooks.register();
+    await fail('e1', 'e2');
+    expect(await hooks.act(`${id}/dismiss`)).toEqual({ status: 'success', dismissed: 2 });
+    expect(await stateOf(id)).toEqual(['ok', 0, true]);
+    expect(await statesOf(id)).toEqual(['failed', 'failed']);
+    const [entry] = await entriesOf(hooks);
+    expect(entry).toMatchObject({
+      operation: 'services/webhooks/{webhook}/dismiss',
+      outcome: 'success',
+      changes: [{ field: 'dismissed', before: null, after: 2 }],
+    });
+    expect(await hooks.act(`${id}/dismiss`)).toEqual({ status: 'success', dismissed: 0 });
+    await hooks.runtime.advance(1);
+    await fail('e3');
+    expect(await stateOf(id)).toEqual(['behind', 1, true]);
+    expect(await hooks.act(`${id}/activate`, { redeliver: 'true' })).toMatchObject({ matched: 1 });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e3']);
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 2 });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1', 'e2', 'e3']);
+  });
+
+  it('cannot be dismissed in read-only mode', async () => {
+    const { id } = await hooks.register();
+    await fail('e1');
+    await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
+    expect(await refusal(`${id}/dismiss`)).toMatchObject([503, {}]);
+    expect(await stateOf(id)).toEqual(['behind', 1, true]);
+  });
+
+  it('is redelivered by the activation, if redeliver=true', async () => {
+    const { id } = await hooks.register();
+    await fail('e1');
+    await hooks.act(`${id}/deactivate`);
+    await hooks.publish({ eventId: 'e2' });
+    expect(await hooks.act(`${id}/activate`, { redeliver: 'true' })).toEqual({
+      status: 'success',
+      matched: 2,
+    });
+    const [entry] = await entriesOf(hooks);
+    expect(entry?.changes.map(({ field, after }) => `${field}: ${String(after)}`)).toEqual([
+      'active: true',
+      'deactivatedBy: null',
+      'matched: 2',
+    ]);
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1', 'e2']);
+    expect(await stateOf(id)).toEqual(['ok', 0, true]);
+    expect(await hooks.act(`${id}/activate`)).toEqual({ status: 'success' });
+  });
+
+  it('is matched up to 10,000, and redelivered beyond', async () => {
+    await restartWith({ WEBHOOK_RECOVERABLE: '20000', WEBHOOK_MAX_PENDING: '1' });
+    hooks.httpClient.receiver = blackHole;
+    const [one, two, off] = [
+      await hooks.register(),
+      await hooks.register(),
+      await hooks.register({ active: 'false' }),
+    ];
+    await miss(one.id, 10_000);
+    await miss(off.id, 10_001);
+    expect(await hooks.act('redeliver')).toEqual({ status: 'success', matched: 10_000, skipped: 10_000 });
+    // One of them is pending now.
+    await miss(two.id, 2);
+    expect(await hooks.act('redeliver')).toEqual({
+      status: 'success',
+      matched: 10_000,
+      matchedIsExact: false,
+      skipped: 10_000,
+    });
+    expect(listRedeliveries(hooks.store).map(({ webhookId }) => webhookId)).toEqual(
+      expect.arrayContaining([one.id, two.id]),
+    );
   });
 });
 

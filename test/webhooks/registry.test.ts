@@ -35,6 +35,8 @@ it('create returns the webhook and, only then, the key', async () => {
     deactivatedAt: null,
     deactivatedBy: null,
     health: 'ok',
+    undelivered: 0,
+    undeliveredIsExact: true,
     failures: { count: 0, windowStart: null, windowEnd: null },
     previousKeyUntil: null,
   });

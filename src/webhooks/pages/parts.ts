@@ -44,6 +44,7 @@ export function formatAddress({ hookUrl }: Pick<Webhook, 'hookUrl'>): string {
 export const healthLabels: Readonly<Record<WebhookHealth, string>> = {
   deactivated: 'Deactivated',
   failing: 'Failing',
+  behind: 'Behind',
   ok: 'OK',
   inactive: 'Inactive',
 };
@@ -51,13 +52,14 @@ export const healthLabels: Readonly<Record<WebhookHealth, string>> = {
 export const healthColours: Readonly<Record<WebhookHealth, 'good' | 'warn' | 'bad'>> = {
   deactivated: 'bad',
   failing: 'warn',
+  behind: 'warn',
   ok: 'good',
   inactive: 'warn',
 };
 
 /** An active webhook is as good as its last delivery. */
 export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 'failed' | undefined): Html {
-  if (health === 'ok' && lastOutcome === 'failed')
+  if ((health === 'ok' || health === 'behind') && lastOutcome === 'failed')
     return html`<span class="state warn">Last delivery failed</span>`;
   if (health === 'ok' && lastOutcome === undefined) return html`<span class="state">Not used yet</span>`;
   return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
@@ -90,7 +92,13 @@ export function summariseHealth({ webhook, failures, left }: HealthView): string
   return deactivatedBy === 'failures' ? formatCount(failures, 'failure') : 'by an administrator';
 }
 
-const ranks: Readonly<Record<WebhookHealth, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };
+const ranks: Readonly<Record<WebhookHealth, number>> = {
+  deactivated: 0,
+  failing: 1,
+  behind: 2,
+  ok: 3,
+  inactive: 4,
+};
 
 /** The webhook that needs attention most comes first. */
 export function compareHealth(one: HealthView, other: HealthView): number {

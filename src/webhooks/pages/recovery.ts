@@ -7,27 +7,15 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';
-import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
-import { listRedeliveries } from '../queue/redelivery.ts';
-import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
+import { type DeliveryState, isRecoverable, recoverableStates } from '../queue/delivery.ts';
+import { countMatched, countUndelivered, listRedeliveries } from '../queue/redelivery.ts';
+import { type Webhook, listWebhooks, maxUndelivered, webhooks } from '../webhook.ts';
 import { webhookHref } from './parts.ts';
 import { wasOrWere } from './sentences.ts';
 
-/** Pages are shown often, so they count no further. */
-const maxCounted = 1_000;
-
-/** How many deliveries of each webhook can be redelivered. `formatBounded` shows a number beyond the bound. */
-export function countRecoverable(
-  store: ReadableStore,
-  webhookIds: readonly string[],
-  filter: DeliveryFilter,
-  now: number,
-): Promise<ReadonlyMap<string, number>> {
-  return store.deliveries.countMatched(webhookIds, filter, now, maxCounted + 1);
-}
-
+/** Of a count that ends beyond `maxUndelivered`. */
 export function formatBounded(count: number): string {
-  return count > maxCounted ? `${formatNumber(maxCounted)}+` : formatNumber(count);
+  return count > maxUndelivered ? `${formatNumber(maxUndelivered)}+` : formatNumber(count);
 }
 
 type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
@@ -43,7 +31,7 @@ export async function renderRecovery(
 ): Promise<Html | false> {
   const found: Recoverable[] = [];
   for (const state of recoverableStates) {
-    const one = await findRecoverable(store, webhook.id, state, page.now);
+    const one = await findRecoverable(store, webhook, state, page.now);
     if (one) found.push(one);
   }
   const isRunning = listRedeliveries(store, webhook.id).length > 0;
@@ -58,15 +46,17 @@ const maxRead = 100;
 /** `since` is when the oldest of them was created. */
 async function findRecoverable(
   store: ReadableStore,
-  webhookId: string,
+  webhook: Webhook,
   state: DeliveryState,
   now: number,
 ): Promise<Recoverable | undefined> {
-  const filter: DeliveryFilter = { webhookId, states: [state] };
-  const count = (await countRecoverable(store, [webhookId], filter, now)).get(webhookId) ?? 0;
+  const filter: DeliveryFilter = { webhookId: webhook.id, states: [state] };
+  const count = (await countUndelivered(store, [webhook], now, { states: [state] })).get(webhook.id) ?? 0;
   if (count === 0) return undefined;
   const { deliveries, total } = await store.deliveries.page(filter, 0, maxRead);
-  const repeatable = deliveries.filter(({ isPing, redeliveredAs }) => !isPing && redeliveredAs === null);
+  const repeatable = deliveries.filter(
+    (one) => isRecoverable(one) && (one.endedAt ?? 0) > (webhook.dismissedAt ?? -1),
+  );
   const [oldest] =
     repeatable.length >= count || total <= maxRead
       ? repeatable.slice(-1)
@@ -111,7 +101,8 @@ export async function renderRedeliverMatching(
   if (page.formToken === '' || states.length === 0) return false;
   const { webhookId } = filter;
   const ids = webhookId === undefined ? listWebhooks(store).map(({ id }) => id) : [webhookId];
-  const matched = await countRecoverable(store, ids, { ...filter, states }, page.now);
+  const request = { filter: { ...filter, states }, requestedAt: page.now };
+  const matched = await countMatched(store, ids, request, maxUndelivered);
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
   const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;

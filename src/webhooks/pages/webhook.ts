@@ -9,6 +9,7 @@ import { truncate } from '../../lib/text.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../queue/delivery.ts';
+import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type HealthView, type Webhook, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
@@ -30,12 +31,13 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxRead);
-    const view = readHealth(store, webhook, now);
+    const undelivered = await countUndelivered(store, [webhook], now);
+    const view = readHealth(store, webhook, now, undelivered.get(webhook.id));
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;
     const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
-    const isUnreached = failed && view.health === 'ok';
+    const isUnreached = failed && view.health !== 'failing';
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
     const isUnused = outcome === undefined && view.health === 'ok';
     return html`${renderActions(page)} ${signInHint(page, 'get buttons here')}

@@ -20,9 +20,10 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
 import type { DeliverySummary } from '../queue/delivery-queue.ts';
-import { type Delivery, type DeliveryState, recoverableStates } from '../queue/delivery.ts';
+import type { Delivery, DeliveryState } from '../queue/delivery.ts';
+import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { type HealthView, type Webhook, healths, readHealths } from '../webhook.ts';
+import { type HealthView, type Webhook, healths, listWebhooks, readHealth } from '../webhook.ts';
 import {
   compareHealth,
   formatReceiver,
@@ -32,13 +33,13 @@ import {
   summariseHealth,
   webhookHref,
 } from './parts.ts';
-import { countRecoverable, formatBounded } from './recovery.ts';
+import { formatBounded } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 
 const maxReceiverLength = 48;
 
 /** `lastAt` is 0 for a webhook without deliveries, and if the list is sorted by something else. */
-type ListedWebhook = HealthView & { readonly lastAt: number };
+type ListedWebhook = HealthView & { readonly lastAt: number; readonly undelivered: number };
 
 type WebhookOrder = 'health' | 'name' | 'last';
 
@@ -96,12 +97,15 @@ async function readWebhooks(
   { query, now }: PageContext<unknown>,
   service: string | undefined,
 ): Promise<ListedWebhook[]> {
-  const all = readHealths(store, now, service);
-  const ids = listParameters(query).sort === 'last' ? all.map(({ webhook }) => webhook.id) : [];
+  const all = listWebhooks(store, service);
+  const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
   const newest = await store.deliveries.newest(ids, 1);
-  return all.map((view) => {
-    const [last] = newest.get(view.webhook.id) ?? [];
-    return { ...view, lastAt: last ? lastChangeAt(last) : 0 };
+  const counts = await countUndelivered(store, all, now);
+  return all.map((webhook) => {
+    const [last] = newest.get(webhook.id) ?? [];
+    const undelivered = counts.get(webhook.id) ?? 0;
+    const view = readHealth(store, webhook, now, undelivered);
+    return { ...view, undelivered, lastAt: last ? lastChangeAt(last) : 0 };
   });
 }
 
@@ -145,7 +149,6 @@ async function columnsOf(
   shown: readonly ListedWebhook[],
 ): Promise<ListColumn<ListedWebhook, WebhookOrder>[]> {
   const ids = shown.map(({ webhook }) => webhook.id);
-  const undelivered = await countRecoverable(store, ids, { states: recoverableStates }, page.now);
   const newest = await store.deliveries.newest(ids, maxSparks);
   const outcomes = await store.deliveries.lastOutcomes(ids);
   const recentOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id) ?? [];
@@ -179,7 +182,7 @@ async function columnsOf(
       : []),
     {
       label: 'Actions',
-      cell: ({ webhook }) => renderRowMenu(page, webhook, undelivered.get(webhook.id) ?? 0),
+      cell: ({ webhook, undelivered }) => renderRowMenu(page, webhook, undelivered),
     },
   ];
 }

@@ -21,6 +21,7 @@
 // update.
 import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
+import type { Webhook } from '../webhook.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 import type { Redelivery } from './redelivery.ts';
@@ -47,16 +48,8 @@ export type DeliveryQueue = {
   find: (id: string) => Promise<Delivery | undefined>;
   /** One page of the deliveries that match, newest first. */
   page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
-  /**
-   * How many deliveries of each given webhook a redelivery that is requested at `at` repeats, at most `most`. Webhooks
-   * without any are absent.
-   */
-  countMatched: (
-    webhookIds: readonly string[],
-    filter: DeliveryFilter,
-    at: number,
-    most: number,
-  ) => Promise<ReadonlyMap<string, number>>;
+  /** How many deliveries of each given webhook a redelivery repeats. Webhooks without any are absent. */
+  countMatched: (request: CountRequest) => Promise<ReadonlyMap<string, number>>;
   /**
    * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if
    * the redelivery or its webhook no longer exists, or if the webhook is inactive. Several processes may call it at
@@ -115,6 +108,14 @@ export function tooManyEventIds(max: number): ServiceError {
   const message = `Too many event ids are remembered: MAX_EVENT_IDS allows ${max}.`;
   return new ServiceError('unavailable', message, { retryAfterSeconds: forgetEveryMs / 1000 });
 }
+
+export type CountRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
+  readonly webhooks: readonly (Pick<Webhook, 'id'> & Pick<Redelivery, 'endedAfter'>)[];
+  /** The count of each webhook ends here. */
+  readonly most: number;
+  /** The counts of all webhooks together end here. Those that are left are absent. */
+  readonly mostInAll?: number;
+};
 
 export type RedeliveryBatch = {
   readonly most: number;

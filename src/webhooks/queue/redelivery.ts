@@ -10,16 +10,19 @@
 // the ones that the request creates may have the same time.
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { webhooks } from '../webhook.ts';
-import { type DeliveryFilter, matchesDeliveryFilter } from './delivery-filter.ts';
-import type { Delivery } from './delivery.ts';
+import { type Webhook, maxUndelivered, webhooks } from '../webhook.ts';
+import { type DeliveryFilter, matchesDeliveryFilter, maxCountedDeliveries } from './delivery-filter.ts';
+import { type Delivery, type DeliveryState, recoverableStates } from './delivery.ts';
 
 export type Redelivery = {
   readonly id: string;
   readonly webhookId: string;
   readonly filter: DeliveryFilter;
   readonly requestedAt: number;
+  /** Only what ended later is repeated. Absent: all. */
+  readonly endedAfter?: number | undefined;
 };
 
 export const redeliveries: Table<Redelivery> = {
@@ -29,10 +32,13 @@ export const redeliveries: Table<Redelivery> = {
   auditFields: notAudited,
 };
 
-export function matchesRedelivery(delivery: Delivery, filter: DeliveryFilter, requestedAt: number): boolean {
+export function matchesRedelivery(
+  delivery: Delivery,
+  { filter, requestedAt, endedAfter = -1 }: Omit<Redelivery, 'id' | 'webhookId'>,
+): boolean {
   const { isPing, endedAt, createdAt, redeliveryOf, redeliveredAs } = delivery;
   const isEarlier = redeliveryOf === null ? createdAt <= requestedAt : createdAt < requestedAt;
-  const hasEnded = endedAt !== null && endedAt <= requestedAt;
+  const hasEnded = endedAt !== null && endedAfter < endedAt && endedAt <= requestedAt;
   return (
     !isPing && redeliveredAs === null && isEarlier && hasEnded && matchesDeliveryFilter(delivery, filter)
   );
@@ -46,40 +52,91 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
   return listed.sort((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
 }
 
-type RequestedRedelivery = Pick<Redelivery, 'filter' | 'requestedAt'> & {
-  readonly newId: () => string;
+/**
+ * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones: the
+ * webhooks that are left are absent.
+ */
+export async function countMatched(
+  store: ReadableStore,
+  webhookIds: readonly string[],
+  request: Pick<Redelivery, 'filter' | 'requestedAt'>,
+  most: number,
+): Promise<ReadonlyMap<string, number>> {
+  const found = webhookIds.flatMap((id) => store.get(webhooks, id) ?? []);
+  const counts: [string, number][] = [];
+  for (const isActive of [true, false]) {
+    const chosen = found.filter(({ active }) => active === isActive).map(({ id }) => ({ id }));
+    const bounds = { most: most + 1, mostInAll: most + 1 };
+    counts.push(...(await store.deliveries.countMatched({ ...request, ...bounds, webhooks: chosen })));
+  }
+  return new Map(counts);
+}
+
+/** How many deliveries of each webhook were neither delivered nor dismissed, but at most one beyond `most`. */
+export function countUndelivered(
+  { deliveries }: ReadableStore,
+  chosen: readonly Webhook[],
+  requestedAt: number,
+  {
+    most = maxUndelivered,
+    states = recoverableStates,
+  }: { most?: number; states?: readonly DeliveryState[] } = {},
+): Promise<ReadonlyMap<string, number>> {
+  return deliveries.countMatched({
+    webhooks: chosen.map(({ id, dismissedAt }) => ({ id, endedAfter: dismissedAt ?? undefined })),
+    filter: { states },
+    requestedAt,
+    most: most + 1,
+  });
+}
+
+type RequestedRedelivery = Omit<Redelivery, 'id' | 'webhookId'> & { readonly newId: () => string };
+
+export type Requested = {
+  readonly matched: number;
+  /** More match. */
+  readonly matchedIsExact?: false;
+  readonly skipped: number;
 };
 
 /**
- * Stores a redelivery for each active webhook in `counts`, which has the number of deliveries that match. Those of
- * inactive webhooks are skipped.
+ * Stores a redelivery for each active webhook of which deliveries match. Those of inactive webhooks are skipped. If
+ * counting has ended early, every active webhook gets a redelivery.
  */
 export function requestRedeliveries(
   transaction: Transaction,
+  webhookIds: readonly string[],
   counts: ReadonlyMap<string, number>,
-  { filter, requestedAt, newId }: RequestedRedelivery,
-): { readonly matched: number; readonly skipped: number } {
-  let [matched, skipped] = [0, 0];
-  for (const [webhookId, count] of counts) {
-    const webhook = transaction.get(webhooks, webhookId);
-    if (webhook?.active) {
-      matched += count;
-      endEqual(transaction, webhookId, filter);
-      transaction.put(redeliveries, { id: newId(), webhookId, filter, requestedAt });
-    } else if (webhook) {
-      skipped += count;
-    }
+  { newId, ...request }: RequestedRedelivery,
+): Requested {
+  const sum = (ids: readonly string[]) => ids.reduce((total, id) => total + (counts.get(id) ?? 0), 0);
+  const isActive = (id: string) => transaction.get(webhooks, id)?.active === true;
+  const active = webhookIds.filter(isActive);
+  const matched = sum(active);
+  const isExact = matched <= maxCountedDeliveries;
+  for (const webhookId of active.filter((id) => !isExact || counts.has(id))) {
+    endEqual(transaction, webhookId, request);
+    transaction.put(redeliveries, { id: newId(), webhookId, ...request });
   }
-  return { matched, skipped };
+  return {
+    matched: Math.min(matched, maxCountedDeliveries),
+    ...(!isExact && { matchedIsExact: false }),
+    skipped: Math.min(sum(webhookIds.filter((id) => !isActive(id))), maxCountedDeliveries),
+  };
 }
 
 /**
  * The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated
  * often adds nothing.
  */
-function endEqual(transaction: Transaction, webhookId: string, filter: DeliveryFilter): void {
+function endEqual(
+  transaction: Transaction,
+  webhookId: string,
+  { filter, endedAfter }: Omit<RequestedRedelivery, 'newId'>,
+): void {
   for (const earlier of listRedeliveries(transaction, webhookId))
-    if (toText(earlier.filter) === toText(filter)) transaction.remove(redeliveries, earlier.id);
+    if (earlier.endedAfter === endedAfter && toText(earlier.filter) === toText(filter))
+      transaction.remove(redeliveries, earlier.id);
 }
 
 function toText({ webhookId, states, changeType, eventId, status, from, to }: DeliveryFilter): string {

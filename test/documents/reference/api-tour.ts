@@ -147,6 +147,7 @@ async function visitWebhooks(tour: Recorder): Promise<void> {
   await tour.post(`${all}/{webhook}/edit`, { name: 'ships' }, ids);
   await tour.post(`${all}/{webhook}/deactivate`, {}, ids);
   await tour.post(`${all}/{webhook}/activate`, {}, ids);
+  await tour.post(`${all}/{webhook}/dismiss`, {}, ids);
   await tour.post(`${all}/deactivateAll`, {});
   await tour.post(`${all}/activateAll`, {});
   await tour.wait(1);

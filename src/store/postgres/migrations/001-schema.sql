@@ -161,6 +161,9 @@ create table finished (
 -- Retention counts those that can be recovered apart from the others.
 create index finished_retained on finished
   (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, number desc);
+-- Counts those that can be recovered. With the included columns, PostgreSQL counts without reading the rows.
+create index finished_undelivered on finished (webhook_id, ended_at) include (state, created_at, event_type, status, id)
+  where state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null;
 -- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without
 -- reading the rows.
 create index finished_of_state on finished (state, created_at, number) include (webhook_id, event_type, status);

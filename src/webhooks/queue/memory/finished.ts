@@ -28,6 +28,13 @@ export class FinishedDeliveries {
     return this.#evicted;
   }
 
+  /** The finished deliveries of a webhook, those that can be recovered first. */
+  *of(webhookId: string): Iterable<Delivery> {
+    const { recoverable = [], history = [] } = this.#byWebhook.get(webhookId) ?? {};
+    for (const [, delivery] of recoverable) yield delivery;
+    for (const [, delivery] of history) yield delivery;
+  }
+
   ids(): string[] {
     return kinds.flatMap((kind) => [...this.#all[kind].keys()]);
   }

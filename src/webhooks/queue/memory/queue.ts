@@ -161,19 +161,25 @@ export class MemoryDeliveries {
         isTotalExact: count <= maxCountedDeliveries,
       };
     },
-    countMatched: async (webhookIds, filter, at, most) => {
-      const counts = webhookIds.map((id) => {
-        const matched = this.#of(id).filter((delivery) => matchesRedelivery(delivery, filter, at));
-        return [id, Math.min(matched.length, most)] as const;
-      });
-      return new Map(counts.filter(([, count]) => count > 0));
+    countMatched: async ({ webhooks: chosen, filter, requestedAt, most, mostInAll = Infinity }) => {
+      const counts = new Map<string, number>();
+      let left = mostInAll;
+      for (const { id, endedAfter } of chosen) {
+        let count = 0;
+        for (const delivery of this.#finished.of(id)) {
+          if (count >= Math.min(most, left)) break;
+          if (matchesRedelivery(delivery, { filter, requestedAt, endedAfter })) count += 1;
+        }
+        left -= count;
+        if (count > 0) counts.set(id, count);
+      }
+      return counts;
     },
     redeliver: async ({ id, webhookId }, { most, at, newId }) => {
       const redelivery = this.#reader.get(redeliveries, id);
       const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
       if (!redelivery || !isActive) return { created: 0, isDone: true };
-      const { filter, requestedAt } = redelivery;
-      const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, filter, requestedAt));
+      const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, redelivery));
       const marks = matched.slice(0, most).map((delivery) => {
         const repeated = freeze(redeliveryOf(delivery, newId(), at));
         this.#put(repeated);

@@ -7,6 +7,7 @@ import {
   type Claimed,
   type Completed,
   type Completion,
+  type CountRequest,
   type DeliveryQueue,
   type DeliveryRetention,
   type DeliverySummary,
@@ -125,14 +126,9 @@ export class PostgresDeliveries implements DeliveryQueue {
     };
   }
 
-  async countMatched(
-    webhookIds: readonly string[],
-    filter: DeliveryFilter,
-    at: number,
-    most: number,
-  ): Promise<ReadonlyMap<string, number>> {
-    const search = searchRedelivery(filter, at);
-    const statement = search.countByWebhook(webhookIds, most);
+  async countMatched(request: CountRequest): Promise<ReadonlyMap<string, number>> {
+    const search = searchRedelivery(request);
+    const statement = search.countByWebhook(request);
     const rows = await this.#options.database.ask<{ id: string; count: number }>(
       statement,
       search.values,

@@ -59,8 +59,8 @@ async function isDone(database: Database, redelivery: Redelivery): Promise<boole
   return left === undefined;
 }
 
-function searchOf({ webhookId, filter, requestedAt }: Redelivery): DeliverySearch {
-  return searchRedelivery({ ...filter, webhookId }, requestedAt);
+function searchOf({ webhookId, filter, ...request }: Redelivery): DeliverySearch {
+  return searchRedelivery({ filter: { ...filter, webhookId }, ...request });
 }
 
 /** The first parameters are those of the search. */

@@ -5,7 +5,9 @@
 // column that the filter needs. The deliveries of an event are few, and are read before the other conditions are checked.
 import type { QueryOptions } from '../../../store/postgres/database.ts';
 import { type DeliveryFilter, isStatusClass, maxCountedDeliveries } from '../delivery-filter.ts';
+import type { CountRequest } from '../delivery-queue.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';
+import type { Redelivery } from '../redelivery.ts';
 import { toStatusColumn } from './rows.ts';
 
 /** The value replaces every `?` in the text. */
@@ -54,13 +56,23 @@ export class DeliverySearch {
     return `select count(*) from (select from (${this.#parts('d.number', most)}) d ${most}) counted`;
   }
 
-  /** Counts the deliveries of each webhook that match, but stops after `most`. Adds two values. */
-  countByWebhook(webhookIds: readonly string[], most: number): string {
-    const ids = this.#parameter(webhookIds);
-    const limit = `limit ${this.#parameter(most)}::bigint`;
-    const parts = this.#parts('d.number', limit, ['d.webhook_id = w.id']);
-    return `select w.id, c.count from unnest(${ids}::text[]) w(id) cross join lateral (
-      select count(*) from (select from (${parts}) d ${limit}) counted) c where c.count > 0`;
+  /** Counts the finished deliveries of each webhook that match. Adds values. */
+  countByWebhook({ webhooks, most, mostInAll }: CountRequest): string {
+    const ids = this.#parameter(webhooks.map(({ id }) => id));
+    const ends = this.#parameter(webhooks.map(({ endedAfter = -1 }) => endedAfter));
+    // PostgreSQL expects few matches of a condition that it cannot estimate, and would choose another index.
+    const isBounded = webhooks.some(({ endedAfter }) => endedAfter !== undefined);
+    const conditions = [
+      'd.webhook_id = w.id',
+      `d.state = any('{${this.#states.join()}}'::text[])`,
+      ...(isBounded ? ['d.ended_at > w.ended_after'] : []),
+      ...this.#conditions,
+    ];
+    const limit = (count: number | null) => `limit ${this.#parameter(count)}::bigint`;
+    return `select id, count(*) from (
+      select w.id from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
+        select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} ${limit(most)}) d
+      ${limit(mostInAll ?? null)}) counted group by id`;
   }
 
   #keys(direction: 'asc' | 'desc', { start, num }: Range): string {
@@ -69,11 +81,11 @@ export class DeliverySearch {
     return `select * from (${parts}) k ${orderBy} offset ${start} limit ${num}`;
   }
 
-  #parts(columns: string, end: string, more: readonly string[] = []): string {
+  #parts(columns: string, end: string): string {
     return this.#states
       .map((state) => {
         const isPending = state === 'pending';
-        const conditions = [...(isPending ? [] : [`d.state = '${state}'`]), ...this.#conditions, ...more];
+        const conditions = [...(isPending ? [] : [`d.state = '${state}'`]), ...this.#conditions];
         const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : '';
         return `(select '${state}' as state, ${columns} from ${this.#sourceOf(isPending)} d ${where} ${end})`;
       })
@@ -112,10 +124,11 @@ function statusCondition(status: DeliveryFilter['status']): Condition {
 }
 
 /** The conditions of `matchesRedelivery`. */
-export function searchRedelivery(
-  { states = deliveryStates, ...filter }: DeliveryFilter,
-  requestedAt: number,
-): DeliverySearch {
+export function searchRedelivery({
+  filter: { states = deliveryStates, ...filter },
+  requestedAt,
+  endedAfter,
+}: Omit<Redelivery, 'id' | 'webhookId'>): DeliverySearch {
   return new DeliverySearch({ ...filter, states: states.filter((state) => state !== 'pending') }, [
     {
       text: `not d.is_ping and d.redelivered_as is null and d.ended_at <= ?::bigint and d.created_at <= ?::bigint
@@ -123,5 +136,6 @@ export function searchRedelivery(
           or not exists (select from deliveries c where c.id = d.id and c.redelivery_of is not null))`,
       value: requestedAt,
     },
+    ...(endedAfter === undefined ? [] : [{ text: 'd.ended_at > ?::bigint', value: endedAfter }]),
   ]);
 }

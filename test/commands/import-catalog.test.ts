@@ -41,6 +41,15 @@ async function startStub(answers: (operation: string, body: string) => Answer | 
   return `http://127.0.0.1:${(stub.address() as AddressInfo).port}/catalog`;
 }
 
+/** Answers like Steward: with these elements of an operation. */
+const envelope = (operation: string, content: string): Answer => ({
+  body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response xmlns="urn:x">${content}</${operation}Response></e:Body></e:Envelope>`,
+});
+const golden = (name: string) =>
+  readFileSync(new URL(`../golden/soap/${name}/response.xml`, import.meta.url), 'utf8');
+const importPublic = (address: string, limits = answerLimits, env: Record<string, string> = {}) =>
+  importCatalog({ address, token: undefined, access: 'public', env }, limits);
+
 function readText(text: string): InitialCatalog {
   const result = readCatalogFile(text);
   if ('problems' in result) throw new Error(JSON.stringify(result.problems));
@@ -105,8 +114,6 @@ it('imports what the token may see, with the given access', async () => {
 });
 
 it('reads the golden answers with other prefixes and namespaces, CDATA and references', async () => {
-  const golden = (name: string) =>
-    readFileSync(new URL(`../golden/soap/${name}/response.xml`, import.meta.url), 'utf8');
   const transform = (xml: string) =>
     xml
       .replaceAll('soap:', 'SOAP-ENV:')
@@ -129,9 +136,7 @@ it('reads the golden answers with other prefixes and namespaces, CDATA and refer
       ),
     };
   });
-  const { folders, services } = readText(
-    await importCatalog({ address, token: undefined, access: 'public' }),
-  );
+  const { folders, services } = readText(await importPublic(address));
   expect(folders.map(({ folderName }) => folderName)).toEqual(['Maps', 'Tools']);
   expect(services.map(({ folderName, serviceName, type }) => `${folderName} ${serviceName}.${type}`)).toEqual(
     [
@@ -152,12 +157,10 @@ it('uses the namespace and the address of the WSDL', async () => {
   const requests: string[] = [];
   const address = await startStub((operation, body) => {
     requests.push(body);
-    const answer = (content: string) => ({
-      body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response xmlns="urn:x">${content}</${operation}Response></e:Body></e:Envelope>`,
-    });
-    if (operation === 'GetFolders') return answer('<FolderNames/>');
+    if (operation === 'GetFolders') return envelope(operation, '<FolderNames/>');
     if (operation === 'GetServiceDescriptionsEx')
-      return answer(
+      return envelope(
+        operation,
         '<ServiceDescriptions><ServiceDescription><Name>A B</Name><Type>MapServer</Type>' +
           '<Url>https://public.example.com/catalog/A%20B/MapServer</Url></ServiceDescription></ServiceDescriptions>',
       );
@@ -167,7 +170,7 @@ it('uses the namespace and the address of the WSDL', async () => {
         '<wsdl:service name="Catalog"><wsdl:port name="P"><s:address location="https://public.example.com/catalog"/></wsdl:port></wsdl:service></wsdl:definitions>',
     };
   });
-  const { services } = readText(await importCatalog({ address, token: undefined, access: 'public' }));
+  const { services } = readText(await importPublic(address));
   expect(services).toMatchObject([{ serviceName: 'A B', url: null, parentType: '', capabilities: '' }]);
   expect(requests[1]).toContain('<GetFolders xmlns="urn:x">');
 });
@@ -180,7 +183,7 @@ it('escapes the namespace of the WSDL in its requests', async () => {
       ? { body: '<definitions targetNamespace="u&quot; a=&quot;&amp;#65;&lt;&#x9;"/>' }
       : { status: 404, body: '' };
   });
-  await expect(importCatalog({ address, token: undefined, access: 'public' })).rejects.toThrow('HTTP 404');
+  await expect(importPublic(address)).rejects.toThrow('HTTP 404');
   expect(requests[1]).toContain('<GetFolders xmlns="u&quot; a=&quot;&amp;#65;&lt;&#9;">');
 });
 
@@ -190,9 +193,7 @@ it('refuses redirects, late and large answers, faults and answers that are no SO
       operation === 'GET' ? { status: 404, body: '' } : answer,
     );
     const limits = { ...answerLimits, timeoutMs: 300, bytes: 1024 ** 2 };
-    return importCatalog({ address, token: undefined, access: 'public' }, limits).catch(
-      (error: unknown) => (error as Error).message,
-    );
+    return importPublic(address, limits).catch((error: unknown) => (error as Error).message);
   };
   const redirect = { status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' };
   expect(await importFrom(redirect)).toMatch(/redirects to http:\/\/127\.0\.0\.1:1\/ \(302\)/);
@@ -201,32 +202,21 @@ it('refuses redirects, late and large answers, faults and answers that are no SO
   expect(await importFrom({ body: '<a>' })).toContain('GetFolders (HTTP 200): The answer is not XML');
   expect(await importFrom({ body: '<a/>' })).toContain('not a SOAP envelope');
   expect(await importFrom({ body: '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>' })).toContain('document type');
-  expect(
-    await importFrom({
-      status: 500,
-      body: readFileSync(
-        new URL('../golden/soap/GuardedFault-token-required-12/response.xml', import.meta.url),
-        'utf8',
-      ),
-    }),
-  ).toMatch(/HTTP 500\): The server answered with a fault: .* Give a valid token in STEWARD_TOKEN/);
-  await expect(importCatalog({ address: 'ftp://x', token: undefined, access: 'public' })).rejects.toThrow(
-    'must be an http or https address',
+  const fault = { status: 500, body: golden('GuardedFault-token-required-12') };
+  expect(await importFrom(fault)).toMatch(
+    /HTTP 500\): The server answered with a fault: .* Give a valid token in STEWARD_TOKEN/,
   );
+  await expect(importPublic('ftp://x')).rejects.toThrow('must be an http or https address');
 });
 
 it('lists the entries that Steward does not accept', async () => {
-  const address = await startStub((operation) => {
-    const content =
-      operation === 'GetFolders'
-        ? '<FolderNames/>'
-        : '<ServiceDescriptions><ServiceDescription><Name>a:b</Name><Type>1</Type></ServiceDescription></ServiceDescriptions>';
-    return {
-      body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response>${content}</${operation}Response></e:Body></e:Envelope>`,
-    };
-  });
-  const failed = importCatalog({ address, token: undefined, access: 'public' });
-  const { problems } = (await failed.catch((error: unknown) => error as CommandError)) as CommandError;
+  const services =
+    '<ServiceDescriptions><ServiceDescription><Name>a:b</Name><Type>1</Type></ServiceDescription></ServiceDescriptions>';
+  const address = await startStub((operation) =>
+    envelope(operation, operation === 'GetFolders' ? '<FolderNames/>' : services),
+  );
+  const failed = importPublic(address).catch((error: unknown) => error);
+  const { problems } = (await failed) as CommandError;
   expect(problems).toEqual([
     expect.stringContaining('services[0].serviceName'),
     expect.stringContaining('services[0].type'),
@@ -245,15 +235,14 @@ describe('a server without end', () => {
     let requests = 0;
     const address = await startStub((operation) => {
       requests += 1;
-      const content =
+      return envelope(
+        operation,
         operation === 'GetFolders'
           ? `<FolderNames>${'<String>F</String>'.repeat(folders)}</FolderNames>`
-          : `<ServiceDescriptions>${services}</ServiceDescriptions>`;
-      return {
-        body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response>${content}</${operation}Response></e:Body></e:Envelope>`,
-      };
+          : `<ServiceDescriptions>${services}</ServiceDescriptions>`,
+      );
     });
-    const failed = importCatalog({ address, token: undefined, access: 'public', env }, limits);
+    const failed = importPublic(address, limits, env);
     return { message: await failed.catch((error: unknown) => (error as Error).message), requests };
   }
 

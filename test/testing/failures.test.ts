@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 
 const getFolders = `<GetFolders xmlns="${namespace}"/>`;
-const rulesPath = { method: 'POST', headers: { 'content-type': 'application/json' } };
+const json = { method: 'POST', headers: { 'content-type': 'application/json' } };
 
 describe('a rule', () => {
   it('answers before all checks, as often as it says, and counts its hits', async () => {
@@ -89,16 +89,9 @@ describe('a rule', () => {
   });
 
   it('answers one SOAP operation with a fault', async () => {
-    await control.addFailure({
-      match: { soapOperation: 'GetFolders' },
-      respond: { fault: 'Server' },
-      times: 1,
-    });
-    await control.addFailure({
-      match: { soapOperation: 'GetFolders' },
-      respond: { fault: 'Client', status: 503 },
-      times: 1,
-    });
+    const match = { soapOperation: 'GetFolders' };
+    await control.addFailure({ match, respond: { fault: 'Server' }, times: 1 });
+    await control.addFailure({ match, respond: { fault: 'Client', status: 503 }, times: 1 });
     expect((await soap(`<GetMessageVersion xmlns="${namespace}"/>`)).status).toBe(200);
     const first = await soap(getFolders);
     expect([first.status, await first.text()]).toEqual([500, expect.stringContaining('soap:Server')]);
@@ -128,9 +121,8 @@ describe('a rule', () => {
     await control.reset();
     await control.setClock({ frozen: true });
     const origin = receiver.url;
-    await control.addFailure({ match: { receiver: origin }, respond: { status: 503 }, times: 1 });
-    await control.addFailure({ match: { receiver: origin }, respond: { disconnect: true }, times: 1 });
-    await control.addFailure({ match: { receiver: origin }, respond: { error: 'forbidden' }, times: 1 });
+    for (const respond of [{ status: 503 }, { disconnect: true }, { error: 'forbidden' }] as const)
+      await control.addFailure({ match: { receiver: origin }, respond, times: 1 });
     await act('/admin/services/webhooks/settings', {
       notificationAttempts: '5',
       notificationElapsedTimeInSeconds: '5',
@@ -161,17 +153,11 @@ describe('a rule', () => {
       await control.advanceClock(600_000);
       return JSON.stringify(await get(`/admin/system/jobs/${jobId}`));
     };
-    await control.addFailure({
-      match: { container: 'portal_api' },
-      respond: { error: 'conflict' },
-      times: 1,
-    });
+    const container = { container: 'portal_api' };
+    await control.addFailure({ match: container, respond: { error: 'conflict' }, times: 1 });
     expect(await upgrade()).toContain('the step update of PORTAL_API fails by a failure rule (conflict)');
-    await control.addFailure({
-      match: { step: 'verify', container: 'GATEWAY_PROXY' },
-      respond: { error: 'unavailable' },
-      times: 1,
-    });
+    const step = { step: 'verify', container: 'GATEWAY_PROXY' };
+    await control.addFailure({ match: step, respond: { error: 'unavailable' }, times: 1 });
     expect(await upgrade()).toContain(
       'the step verify of GATEWAY_PROXY fails by a failure rule (unavailable)',
     );
@@ -188,45 +174,24 @@ const documented: Partial<Record<ErrorKind, () => Promise<Response>>> = {
   'token-invalid': () => send('/admin/mode', { headers: { authorization: 'Bearer unknown' } }),
   'not-found': () => send('/admin/none'),
   'method-not-allowed': () => send('/admin/mode', { method: 'DELETE' }),
-  'unsupported-media-type': () =>
-    send('/admin/mode/update', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{}',
-    }),
+  'unsupported-media-type': () => send('/admin/mode/update', { ...json, body: '{}' }),
 };
 
-it('an error of the server itself is rehearsed by its status', async () => {
-  await control.addFailure({ match: { route: '/admin/mode' }, respond: { status: 500 }, times: 1 });
-  expect(await (await send('/admin/mode')).json()).toMatchObject({ error: { code: 500 } });
-});
-
-describe.each(Object.keys(refusals) as ErrorKind[])('the error kind %s', (kind) => {
-  const { status, body } = toErrorResponse(new ServiceError(kind, ''));
-
-  it('is rehearsed by one rule, over REST and SOAP', async () => {
+it.each(Object.keys(refusals) as ErrorKind[])(
+  'the error kind %s is rehearsed by one rule over REST and SOAP, and answered to a documented request in the same way',
+  async (kind) => {
+    const { status, body } = toErrorResponse(new ServiceError(kind, ''));
+    const { code } = body.error;
     await control.addFailure({ match: { route: '/admin/mode' }, respond: { error: kind }, times: 1 });
     await control.addFailure({ match: { route: '/services' }, respond: { error: kind }, times: 1 });
     const answer = await send('/admin/mode', { headers: { accept: 'application/json' } });
-    expect([answer.status, await answer.json()]).toMatchObject([
-      status,
-      { error: { code: body.error.code } },
-    ]);
     if (status === 503 || status === 429) expect(answer.headers.get('retry-after')).toMatch(/^[0-9]+$/);
     if (status === 405) expect(answer.headers.get('allow')).toBe('GET, HEAD, POST');
-    expect(await (await soap(getFolders)).text()).toContain(`<Code>${body.error.code}</Code>`);
-  });
-
-  it('is answered to a documented request in the same way', async () => {
-    const request = documented[kind];
-    if (!request) return;
-    const answer = await request();
-    expect([answer.status, await answer.json()]).toMatchObject([
-      status,
-      { error: { code: body.error.code } },
-    ]);
-  });
-});
+    for (const each of [answer, await documented[kind]?.()])
+      if (each) expect([each.status, await each.json()]).toMatchObject([status, { error: { code } }]);
+    expect(await (await soap(getFolders)).text()).toContain(`<Code>${code}</Code>`);
+  },
+);
 
 it.each([
   [{ respond: { status: 500 } }, 'match: must be a JSON object.'],
@@ -254,7 +219,7 @@ it.each([
   ],
   [{ match: {}, respond: { status: 500 }, times: 0 }, 'times: must be an integer from 1 to 1000000000.'],
 ])('refuses %j', async (rule, problem) => {
-  const answer = await raw('/failures', { ...rulesPath, body: JSON.stringify(rule) });
+  const answer = await raw('/failures', { ...json, body: JSON.stringify(rule) });
   const { error } = (await answer.json()) as { error: { details: string[] } };
   expect(answer.status).toBe(400);
   expect(error.details.join('\n')).toContain(problem);

@@ -1,4 +1,4 @@
-// Earlier jobs: their pages, how long their messages and plans are kept, and how a failed one still counts after
+// Earlier jobs: their pages, how long their messages are kept, and how a failed one still counts after
 // cancelled ones.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
@@ -27,7 +27,6 @@ const fresh = 'rel_10092021_1234';
 const post = (path: string, fields: Record<string, string> = {}) =>
   server.post(path, { token: admin, ...fields });
 const rollback = (id: string) => post(`${upgrades}/rollback`, { versionManifest: JSON.stringify({ id }) });
-const planOf = (jobId: string) => server.store.jobs.plan(jobId);
 const show = async (path: string) =>
   (await server.get(path, { accept: 'text/html', cookie: `steward_session=${admin}` })).body;
 
@@ -186,53 +185,6 @@ describe('an earlier job', () => {
   });
 });
 
-describe('the plan of a job', () => {
-  it('is deleted when the job succeeds', async () => {
-    await start();
-    const id = await begin(upgrade(patch1));
-    expect(await planOf(id)).toMatchObject({ jobId: id, workloads: 4 });
-    await finish();
-    expect(await planOf(id)).toBeUndefined();
-    const back = await begin(rollback(fresh));
-    expect(await planOf(back)).toMatchObject({ jobId: back, workloads: 4 });
-    await finish();
-    expect(await planOf(back)).toBeUndefined();
-  });
-
-  it('is deleted when the job is cancelled, also after a failed step', async () => {
-    await start({ SIMULATED_FAILURES: 'gateway_proxy' });
-    const early = await cancelled(upgrade(patch1));
-    expect(await planOf(early)).toBeUndefined();
-    const late = await begin(upgrade(patch1));
-    await server.runtime.advance(10_500);
-    await post(`${jobsPath}/${late}/cancel`);
-    expect(codesOf(await finish())).toContain(2901);
-    expect(await planOf(late)).toBeUndefined();
-  });
-
-  it('is kept when the job fails, and deleted when a resumed run succeeds', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:2' });
-    const id = await run(release(), 'failed');
-    const plan = await planOf(id);
-    expect(plan).toMatchObject({ jobId: id, workloads: 48 });
-    await post(`${jobsPath}/${id}/resume`);
-    expect((await finish()).status.state).toBe('failed');
-    expect(await planOf(id)).toEqual(plan);
-    await post(`${jobsPath}/${id}/resume`);
-    expect((await finish()).status.state).toBe('success');
-    expect(await planOf(id)).toBeUndefined();
-  });
-
-  it('is deleted when the next job starts', async () => {
-    await start({ SIMULATED_FAILURES: 'gateway_proxy:1' });
-    const failed = await run(upgrade(patch1), 'failed');
-    expect(await planOf(failed)).toBeDefined();
-    const next = await begin(upgrade(patch1));
-    expect(await planOf(failed)).toBeUndefined();
-    expect(await planOf(next)).toBeDefined();
-  });
-});
-
 describe('a failed release', () => {
   const refusal = async (request: ReturnType<typeof upgrade>) => {
     const response = await request;
@@ -260,23 +212,5 @@ describe('a failed release', () => {
     expect(await refusal(upgrade(patch2))).toBe(earlier);
     await run(release(), 'success');
     expect(await get('/admin')).toMatchObject({ fullVersion: '11.0.0.2632' });
-  });
-
-  it('no longer counts once it was repeated with success, whatever is cancelled later', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    await run(release(), 'failed');
-    await run(release(), 'success');
-    await cancelled(upgrade('pat_22092022_2650'));
-    await begin(upgrade('pat_22092022_2650'));
-  });
-
-  it('counts after a cancelled job even if that one was the first after a success', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    await cancelled(upgrade(patch1));
-    await run(upgrade(patch1), 'success');
-    await cancelled(release());
-    const failed = await run(release(), 'failed');
-    await cancelled(release());
-    expect(await refusal(upgrade(patch2))).toContain(failed);
   });
 });

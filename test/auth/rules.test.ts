@@ -13,7 +13,7 @@ describe('bearer tokens', () => {
     ['Bearer  abc ', 'abc'],
     ['Bearer a b', 'a b'],
     ['Bearer', undefined],
-    ['Bearer ', undefined],
+    ['Bearer   ', undefined],
     ['Basic abc', undefined],
     [undefined, undefined],
   ])('%s → %s', (header, token) => {
@@ -30,11 +30,8 @@ describe('passwords', () => {
     expect(await matches('cafe au lait', hashed)).toBe(false);
   });
 
-  it('never match the hash used for unknown users', async () => {
+  it('never match the hash of unknown users, which costs the same work', async () => {
     expect(await matches('', unmatchable)).toBe(false);
-  });
-
-  it('cost the same work whether the user is known or not', async () => {
     const costs = [await hash('caf\u00e9 au lait', Buffer.alloc(16, 1)), unmatchable].map((text) =>
       text.split('$').slice(0, 4).join('$'),
     );
@@ -215,9 +212,5 @@ it.each([
 });
 
 it('reads a bearer token of any length quickly', () => {
-  expect(bearerToken('Bearer  abc ')).toBe('abc');
-  expect(bearerToken('bearer a b')).toBe('a b');
-  expect(bearerToken('Bearer   ')).toBeUndefined();
-  expect(bearerToken('Basic abc')).toBeUndefined();
   expect(bearerToken(`Bearer a${' '.repeat(1_000_000)}b`)).toHaveLength(1_000_002);
 });

@@ -58,26 +58,16 @@ describe('the own account', () => {
       createdAt: at,
       lastSignIn: at + 1000,
     });
-    expect(sessions.slice(0, 2)).toEqual([
-      {
-        id: expect.any(String) as string,
-        createdAt: at + 1000,
-        expires: at + 1000 + 7_200_000,
-        address: '127.0.0.1',
-        userAgent: 'lightMyRequest',
-        lastUsedAt: at + 1000,
-        current: false,
-      },
-      {
-        id: expect.any(String) as string,
-        createdAt: at,
-        expires: at + 7_200_000,
-        address: '127.0.0.1',
-        userAgent: 'lightMyRequest',
-        lastUsedAt: at,
-        current: true,
-      },
-    ]);
+    const session = (createdAt: number, current: boolean) => ({
+      id: expect.any(String) as string,
+      createdAt,
+      expires: createdAt + 7_200_000,
+      address: '127.0.0.1',
+      userAgent: 'lightMyRequest',
+      lastUsedAt: createdAt,
+      current,
+    });
+    expect(sessions.slice(0, 2)).toEqual([session(at + 1000, false), session(at, true)]);
     expect((await read(second)).sessions.map(({ current }) => current).slice(0, 2)).toEqual([true, false]);
     expect(JSON.stringify(sessions)).not.toContain(first);
   });
@@ -106,9 +96,15 @@ describe('the own account', () => {
 });
 
 describe('changePassword', () => {
-  it('changes the password, keeps this session and ends the others', async () => {
+  it('changes the password, is recorded without it, keeps this session and ends the others', async () => {
     const [own, another] = [await signIn(), await signIn()];
     expect((await change(own)).json()).toEqual({ status: 'success' });
+    expect((await entriesOf(server))[0]).toMatchObject({
+      user: 'member',
+      operation: 'security/self/changePassword',
+      target: 'security/users/member',
+      changes: [{ field: 'password', before: '***', after: '***' }],
+    });
     for (const on of [server, other]) expect(await statusOf(own, on)).toBe(200);
     expect(await statusOf(another)).toBe(401);
     await expectEndedElsewhere(another);
@@ -116,16 +112,6 @@ describe('changePassword', () => {
     const { signIn: tryToSignIn } = tokensOf(() => server);
     await expect(tryToSignIn({ username: 'member', password })).rejects.toThrow();
     expect(await signIn('member', newPassword)).toEqual(expect.any(String));
-  });
-
-  it('is recorded without the passwords', async () => {
-    await change(await signIn());
-    expect((await entriesOf(server))[0]).toMatchObject({
-      user: 'member',
-      operation: 'security/self/changePassword',
-      target: 'security/users/member',
-      changes: [{ field: 'password', before: '***', after: '***' }],
-    });
   });
 
   it('refuses a wrong password, and too many of them', async () => {
@@ -152,19 +138,19 @@ describe('changePassword', () => {
 });
 
 describe('endSession', () => {
-  it('ends one session at once, and elsewhere within half a second', async () => {
+  const currentOf = async (token: string) =>
+    (await read(token)).sessions.find(({ current }) => current)?.id ?? '';
+
+  it('ends one session at once, and elsewhere within half a second, also the own one', async () => {
     const [own, another] = [await signIn(), await signIn()];
     expect(await statusOf(another, other)).toBe(200);
-    const id = (await read(another)).sessions.find(({ current }) => current)?.id ?? '';
-    expect((await act('endSession', own, { id })).json()).toEqual({ status: 'success' });
+    const id = await currentOf(own);
+    expect((await act('endSession', own, { id: await currentOf(another) })).json()).toEqual({
+      status: 'success',
+    });
     expect(await statusOf(another)).toBe(401);
     expect(await statusOf(own)).toBe(200);
     await expectEndedElsewhere(another);
-  });
-
-  it('ends this session too', async () => {
-    const own = await signIn();
-    const id = (await read(own)).sessions.find(({ current }) => current)?.id ?? '';
     expect((await act('endSession', own, { id })).statusCode).toBe(200);
     expect(await statusOf(own)).toBe(401);
   });
@@ -172,7 +158,7 @@ describe('endSession', () => {
   it('ends no session of another user, and none twice', async () => {
     const [foreign] = (await read(server.token('administrator'))).sessions;
     const own = await signIn();
-    const id = (await read(await signIn())).sessions.find(({ current }) => current)?.id ?? '';
+    const id = await currentOf(await signIn());
     const results = await Promise.all(
       [id, id, foreign?.id ?? '', 'x'].map((one) => act('endSession', own, { id: one })),
     );
@@ -189,7 +175,7 @@ describe('endSessions', () => {
   const endSessions = (username: string) =>
     server.post('/admin/security/users/endSessions', { username }, bearer(server.token('administrator')));
 
-  it('ends all sessions of a user', async () => {
+  it('ends all sessions of a user that exists', async () => {
     const tokens = [await signIn(), server.token('member')];
     for (const token of tokens) expect(await statusOf(token, other)).toBe(200);
     expect((await endSessions('MEMBER')).json()).toEqual({ status: 'success' });
@@ -197,9 +183,6 @@ describe('endSessions', () => {
     for (const token of tokens) await expectEndedElsewhere(token);
     expect((await entriesOf(server))[0]?.changes).toEqual([{ field: 'sessions', before: 2, after: 0 }]);
     expect(await statusOf(await signIn())).toBe(200);
-  });
-
-  it('needs a user that exists', async () => {
     const unknown = await endSessions('nobody');
     expect([unknown.statusCode, detailsOf(unknown)]).toEqual([
       400,

@@ -212,5 +212,18 @@ describe('a failed release', () => {
     expect(await refusal(upgrade(patch2))).toBe(earlier);
     await run(release(), 'success');
     expect(await get('/admin')).toMatchObject({ fullVersion: '11.0.0.2632' });
+    // It no longer counts, whatever is cancelled later.
+    await cancelled(upgrade('pat_22092022_2650'));
+    await begin(upgrade('pat_22092022_2650'));
+  });
+
+  it('counts after a cancelled job even if that one was the first after a success', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await cancelled(upgrade(patch1));
+    await run(upgrade(patch1), 'success');
+    await cancelled(release());
+    const failed = await run(release(), 'failed');
+    await cancelled(release());
+    expect(await refusal(upgrade(patch2))).toContain(failed);
   });
 });

@@ -107,6 +107,11 @@ function toJson({ id, name, role, createdAt, expires, lastUsedAt, lastAddress }:
   return { id, name, role, createdAt, expires, lastUsedAt, lastAddress };
 }
 
+const lifetimes = [
+  ...[7, 30, 90, 365].map((days) => ({ value: String(days), label: `after ${days} days` })),
+  { value: '', label: 'never' },
+];
+
 function createOperation({ runtime }: KeysOptions): Operation {
   return operation({
     title: 'Create key',
@@ -117,13 +122,15 @@ function createOperation({ runtime }: KeysOptions): Operation {
       name: text({ to: 128, normalise: (name) => name.trim() }).describe(
         'What the key is for. None of your other keys may have this name, ignoring case.',
       ),
-      role: choice(roles).optional().describe('The role of the key, not above your own. Default: your own.'),
-      expires: integer(1, 3650).optional().meta({
-        label: 'Expires after days',
-        description: 'After how many days the key expires. Default: never.',
+      role: choice(roles).optional().meta({
+        description: 'The role of the key, not above your own. The default of the API is your own.',
+        isRequiredInForm: true,
       }),
+      expires: integer(1, 3650).optional().describe('After how many days the key expires. Default: never.'),
     },
     answer: newKeyAnswer,
+    present: () => ({ expires: '90' }),
+    suggest: () => ({ expires: lifetimes }),
     check: ({ values: { role }, caller }) => {
       refuseKey(caller);
       return { problems: roleProblems(role, caller?.role) };

@@ -39,7 +39,10 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields)
     .filter(([name]) => name !== 'token' || asksForToken)
-    .map(([name, field]): NamedField => [name, describeField(field)]);
+    .map(([name, field]): NamedField => {
+      const { isRequired, isRequiredInForm = isRequired, ...described } = describeField(field);
+      return [name, { ...described, isRequired: isRequiredInForm }];
+    });
   const takesFiles = fields.some(([, { control }]) => control === 'file');
   const isRefused =
     layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
@@ -150,7 +153,10 @@ export function fieldView(name: string, field: FieldDescription, view: FieldView
   const hint = [
     // The picker of a time shows its format, and a list of suggestions what they mean.
     control !== 'time' && (!options || choicesOf(field)) && description,
-    control !== 'time' && schema.type === 'integer' && `From ${schema.minimum} to ${schema.maximum}.`,
+    control !== 'time' &&
+      !options &&
+      schema.type === 'integer' &&
+      `From ${schema.minimum} to ${schema.maximum}.`,
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
   ];
@@ -260,8 +266,9 @@ function choiceView(
 ): Html {
   const blank = blankChoice(field, unchanged);
   const standsFor = options.find(({ value }) => value === blank.value);
+  const hasBlank = options.some(({ value }) => value === '');
   return html`<select ${marks}>
-        <option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>
+        ${!hasBlank && html`<option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>`}
         ${options
           .filter((option) => option !== standsFor)
           .map(({ value, label }) => {

@@ -33,6 +33,8 @@ export type FieldMeta = {
   readonly parts?: Parts;
   /** Whether the list has no other entries than `picks`. */
   readonly isClosedList?: boolean;
+  /** Whether a form requires the field although a program may leave it out. */
+  readonly isRequiredInForm?: boolean;
   /** Forms fold these fields, because few callers need them. */
   readonly isAdvanced?: boolean;
   /** The value of a blank field. Without it, a blank field counts as absent. */
@@ -189,6 +191,7 @@ const formKeys: Record<keyof FieldMeta, true> = {
   picks: true,
   parts: true,
   isClosedList: true,
+  isRequiredInForm: true,
   isAdvanced: true,
   blankValue: true,
   shownAgain: true,

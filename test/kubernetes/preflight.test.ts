@@ -184,7 +184,7 @@ it('missing permissions are one problem, beside those that can be found without 
     expect.stringContaining('with the name of GONE.'),
   ]);
   await on.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]);
-  expect((await plan(['APPS'], [], fast())).problems).toEqual([
+  expect((await plan(['APPS'])).problems).toEqual([
     expect.stringContaining('get, list, patch statefulsets.apps'),
   ]);
 });
@@ -198,7 +198,8 @@ it('the needed permissions are enough to update a workload and to roll back a st
   expect(notices).toEqual([
     `not allowed in the namespace ${on.namespace}: create events. Steward writes no Events.`,
   ]);
-  const executor = createTestExecutor(on);
+  // An Event that is refused is repeated for seconds.
+  const executor = createTestExecutor(on, fast());
   const context = contextOf();
   for (const workload of workloads.flat()) {
     await executor.apply(workload, context);

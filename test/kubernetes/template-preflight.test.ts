@@ -37,8 +37,7 @@ it('the steps of the plan name their templates, and another template changes the
 });
 
 it('missing permissions for Jobs are a problem, unless templates are off', async () => {
-  // The plan repeats a request that is refused for three seconds.
-  const { start, cluster } = await openUpgrade([], fast());
+  const { start, cluster } = await openUpgrade([]);
   await cluster.allow(rulesFor(neededPermissions));
   expect((await start('plan', 'pat')).problems).toEqual([
     `cluster: not allowed in the namespace ${cluster.namespace}: list cronjobs.batch; create, get, list, delete jobs.batch.`,
@@ -48,10 +47,11 @@ it('missing permissions for Jobs are a problem, unless templates are off', async
 });
 
 it('the permissions are enough to run and to delete Jobs', async () => {
-  const { start, end, ask, cluster, jobPods, jobs } = await openUpgrade([
-    { step: 'before' },
-    { step: 'after', image: 'task:1-stuck' },
-  ]);
+  const { start, end, ask, cluster, jobPods, jobs } = await openUpgrade(
+    [{ step: 'before' }, { step: 'after', image: 'task:1-stuck' }],
+    // An Event that is refused is repeated for seconds.
+    fast(),
+  );
   await cluster.allow(rulesFor([...neededPermissions, ...templatePermissions]));
   const { jobId } = await start('upgrade', 'pat');
   await expect.poll(async () => (await jobPods()).length, { interval: 20 }).toBe(2);

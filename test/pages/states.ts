@@ -115,6 +115,7 @@ const administration: Story = {
     await show('unusable license', wizardOf(release, withLicense(await upload(server, 'license.txt'))));
     await act(server, 'security/self/keys/create', { name: 'nightly' });
     await show('keys', '/admin/security/keys');
+    await show('create key', '/admin/security/self/keys/create?next=%2Fadmin%2Fsecurity%2Fkeys');
     await act(server, 'mode/update', { isReadOnly: 'true', message: 'Moving <house>' });
     await show('read-only mode', '/admin/mode');
     await show('banner of read-only mode', '/admin/uploads/upload', { part: 'header' });

@@ -45,15 +45,11 @@ const filters: [string, AuditFilter, string[]][] = [
 ];
 
 describe.each(backends)('the audit trail of the %s store', (_name, open) => {
-  it('is empty at first', async () => {
+  it('returns entries as they were recorded, also if a reader changes them', async () => {
     const store = await open();
     expect(await store.audit.page({}, 0, 10)).toEqual({ entries: [], total: 0 });
     expect(await readAll(store, {})).toEqual([]);
     await store.audit.removeBefore(1e15);
-  });
-
-  it('returns entries as they were recorded', async () => {
-    const store = await open();
     const changes = [
       { field: 'name', before: null, after: 'Ünï "→" \n 😀' },
       { field: 'active', before: true, after: false },
@@ -62,17 +58,9 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     const full = auditEntry({ at: 2, key: 'pipeline', changes });
     const server = auditEntry({ at: 1, user: null, role: null, address: null, target: null, code: null });
     await recordEach(store, [server, full]);
+    tryToChange((await entriesOf(store))[0], { user: 'mallory' });
     expect(await entriesOf(store)).toEqual([full, server]);
     expect(await entriesOf(await openElsewhere(store))).toEqual([full, server]);
-  });
-
-  it('returns entries through which the stored ones cannot be changed', async () => {
-    const store = await open();
-    const entry = auditEntry();
-    await recordEach(store, [entry]);
-    const [first] = await entriesOf(store);
-    tryToChange(first, { user: 'mallory' });
-    expect((await entriesOf(store))[0]?.user).toBe('Ann');
   });
 
   it('lists the newest first, in the order of recording if the time is equal', async () => {
@@ -123,87 +111,83 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(ids.sort()).toEqual(many.map(({ id }) => id).sort());
   });
 
-  describe('with a change', () => {
-    it('records the entry of an update together with its change', async () => {
-      const store = await open();
-      const entry = auditEntry();
-      await store.update((transaction) => {
-        transaction.put(rows, row('a', 1));
-        transaction.audit.record(entry);
-      });
-      const refused = store.update((transaction) => {
-        transaction.put(rows, row('b', 1));
-        transaction.audit.record(auditEntry());
-        throw new Error('refused');
-      });
-      await expect(refused).rejects.toThrow('refused');
-      expect(await entriesOf(store)).toEqual([entry]);
-      expect(store.get(rows, 'b')).toBeUndefined();
+  it('records the entry of an update together with its change', async () => {
+    const store = await open();
+    const entry = auditEntry();
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      transaction.audit.record(entry);
     });
+    const refused = store.update((transaction) => {
+      transaction.put(rows, row('b', 1));
+      transaction.audit.record(auditEntry());
+      throw new Error('refused');
+    });
+    await expect(refused).rejects.toThrow('refused');
+    expect(await entriesOf(store)).toEqual([entry]);
+    expect(store.get(rows, 'b')).toBeUndefined();
   });
 
-  describe('without a change', () => {
-    it('stores a failure, unless its id is stored already', async () => {
-      const store = await open();
-      const success = auditEntry({ id: 'one' });
-      const failure = auditEntry({ id: 'two', outcome: 'failed', code: 500 });
-      await recordEach(store, [success]);
-      await store.audit.add(failure);
-      await store.audit.add({ ...failure, id: 'one' });
-      await store.audit.add({ ...failure, count: 2 });
-      expect(await entriesOf(store)).toEqual([failure, success]);
-    });
+  it('stores a failure without a change, unless its id is stored already', async () => {
+    const store = await open();
+    const success = auditEntry({ id: 'one' });
+    const failure = auditEntry({ id: 'two', outcome: 'failed', code: 500 });
+    await recordEach(store, [success]);
+    await store.audit.add(failure);
+    await store.audit.add({ ...failure, id: 'one' });
+    await store.audit.add({ ...failure, count: 2 });
+    expect(await entriesOf(store)).toEqual([failure, success]);
+  });
 
-    it('counts equal refusals within a minute in one entry', async () => {
-      const store = await open();
-      expect(await store.audit.count(refusal({ id: 'first', at: 10, target: 'a' }))).toBe('first');
-      expect(await store.audit.count(refusal({ user: 'ANN', at: 20, target: 'b' }))).toBe('first');
-      expect(await store.audit.count(refusal({ at: 9 + minuteMs }))).toBe('first');
-      expect(await store.audit.count(refusal({ id: 'second', at: 10 + minuteMs }))).toBe('second');
-      expect(await store.audit.count(refusal({ at: 11 + minuteMs }))).toBe('second');
-      expect(await entriesOf(store)).toMatchObject([
-        { id: 'second', at: 10 + minuteMs, count: 2 },
-        { id: 'first', at: 10, count: 3, target: 'a' },
-      ]);
-    });
+  it('counts equal refusals within a minute in one entry', async () => {
+    const store = await open();
+    expect(await store.audit.count(refusal({ id: 'first', at: 10, target: 'a' }))).toBe('first');
+    expect(await store.audit.count(refusal({ user: 'ANN', at: 20, target: 'b' }))).toBe('first');
+    expect(await store.audit.count(refusal({ at: 9 + minuteMs }))).toBe('first');
+    expect(await store.audit.count(refusal({ id: 'second', at: 10 + minuteMs }))).toBe('second');
+    expect(await store.audit.count(refusal({ at: 11 + minuteMs }))).toBe('second');
+    expect(await entriesOf(store)).toMatchObject([
+      { id: 'second', at: 10 + minuteMs, count: 2 },
+      { id: 'first', at: 10, count: 3, target: 'a' },
+    ]);
+  });
 
-    it('keeps refusals apart that differ in user, operation, code or address', async () => {
-      const store = await open();
-      await store.audit.count(refusal({ id: 'one' }));
-      const others: Partial<AuditEntry>[] = [
-        { user: 'Bob' },
-        { user: null },
-        { operation: 'mode/update' },
-        { code: 404 },
-        { address: '192.0.2.2' },
-        { address: '2001:db8::1' },
-        { address: null },
-      ];
-      for (const [index, traits] of others.entries())
-        expect(await store.audit.count(refusal({ id: `other-${index}`, ...traits }))).toBe(`other-${index}`);
-      expect(await idsOf(store)).toHaveLength(8);
-    });
+  it('keeps refusals apart that differ in user, operation, code or address', async () => {
+    const store = await open();
+    await store.audit.count(refusal({ id: 'one' }));
+    const others: Partial<AuditEntry>[] = [
+      { user: 'Bob' },
+      { user: null },
+      { operation: 'mode/update' },
+      { code: 404 },
+      { address: '192.0.2.2' },
+      { address: '2001:db8::1' },
+      { address: null },
+    ];
+    for (const [index, traits] of others.entries())
+      expect(await store.audit.count(refusal({ id: `other-${index}`, ...traits }))).toBe(`other-${index}`);
+    expect(await idsOf(store)).toHaveLength(8);
+  });
 
-    it('counts refusals of one client together, and those beyond a limit of one network', async () => {
-      const store = await open();
-      const count = (id: string, address: string, code = 403) =>
-        store.audit.count(refusal({ id, address, code }));
-      expect(await count('a', '2001:db8::1')).toBe('a');
-      expect(await count('b', '2001:db8::ffff')).toBe('a');
-      expect(await count('c', '2001:db8:0:1::1')).toBe('c');
-      expect(await count('d', '2001:db8::1', 429)).toBe('d');
-      expect(await count('e', '2001:db8:0:1::1', 429)).toBe('d');
-      expect(await count('f', '2001:db8:1::1', 429)).toBe('f');
-    });
+  it('counts refusals of one client together, and those beyond a limit of one network', async () => {
+    const store = await open();
+    const count = (id: string, address: string, code = 403) =>
+      store.audit.count(refusal({ id, address, code }));
+    expect(await count('a', '2001:db8::1')).toBe('a');
+    expect(await count('b', '2001:db8::ffff')).toBe('a');
+    expect(await count('c', '2001:db8:0:1::1')).toBe('c');
+    expect(await count('d', '2001:db8::1', 429)).toBe('d');
+    expect(await count('e', '2001:db8:0:1::1', 429)).toBe('d');
+    expect(await count('f', '2001:db8:1::1', 429)).toBe('f');
+  });
 
-    it('counts refusals that arrive at the same time', async () => {
-      const store = await open();
-      const users = ['ann', 'bob', 'eve'];
-      const many = Array.from({ length: 60 }, (_, index) => refusal({ user: users[index % 3] ?? '' }));
-      const ids = await Promise.all(many.map((entry) => store.audit.count(entry)));
-      expect(new Set(ids).size).toBe(3);
-      expect((await entriesOf(store)).map(({ count }) => count)).toEqual([20, 20, 20]);
-    });
+  it('counts refusals that arrive at the same time', async () => {
+    const store = await open();
+    const users = ['ann', 'bob', 'eve'];
+    const many = Array.from({ length: 60 }, (_, index) => refusal({ user: users[index % 3] ?? '' }));
+    const ids = await Promise.all(many.map((entry) => store.audit.count(entry)));
+    expect(new Set(ids).size).toBe(3);
+    expect((await entriesOf(store)).map(({ count }) => count)).toEqual([20, 20, 20]);
   });
 
   it('removes entries older than a moment', async () => {
@@ -227,25 +211,17 @@ it('processes that share a database count equal refusals in one entry', async ()
 });
 
 describe('the memory store', () => {
-  it('keeps 10,000 successes and 2,000 other entries', async () => {
+  it('keeps 10,000 successes and the newest 2,000 other entries, which push out no success', async () => {
     const store = await openMemory();
     await store.update((transaction) => {
-      for (let at = 0; at < 10_010; at += 1) transaction.audit.record(auditEntry({ at }));
+      for (let at = 0; at < 10_010; at += 1) transaction.audit.record(auditEntry({ id: `s${at}`, at }));
     });
-    for (let at = 0; at < 2_010; at += 1) await store.audit.count(refusal({ at, code: at, user: null }));
-    expect((await store.audit.page({ outcome: 'success' }, 0, 1)).total).toBe(10_000);
-    expect((await store.audit.page({ outcome: 'refused' }, 0, 1)).total).toBe(2_000);
-    expect((await store.audit.page({ outcome: 'refused', to: 9 }, 0, 1)).total).toBe(0);
-  });
-
-  it('lets refusals push out older refusals, and no success', async () => {
-    const store = await openMemory();
-    await recordEach(store, [auditEntry({ id: 'success', at: 0 })]);
-    for (let code = 0; code < 2_001; code += 1)
-      await store.audit.count(refusal({ id: `${code}`, at: 1, code }));
-    expect(await idsOf(store, { to: 0 })).toEqual(['success']);
+    for (let code = 0; code < 2_010; code += 1)
+      await store.audit.count(refusal({ id: `${code}`, at: 20_000, code }));
+    const successes = await readAll(store, { outcome: 'success' });
+    expect([successes.length, successes[0], successes.at(-1)]).toEqual([10_000, 's10009', 's10']);
     const others = await readAll(store, { outcome: 'refused' });
-    expect([others.length, others[0], others.at(-1)]).toEqual([2_000, '2000', '1']);
+    expect([others.length, others[0], others.at(-1)]).toEqual([2_000, '2009', '10']);
   });
 
   it('keeps the newest entries also after old ones were removed', async () => {

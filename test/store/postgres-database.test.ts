@@ -43,21 +43,15 @@ describe('secrets in PostgreSQL', () => {
     expect(again.get(keepsakes, 'a')).toEqual(given);
   });
 
-  it('have different ciphertexts for equal values', async () => {
+  it('have different ciphertexts for equal values, and cannot be moved to another row', async () => {
     const database = await createTestDatabase();
     const store = await database.open({ secretKey: 'one key' });
     await put(store, keepsake('a', null, 'same'), keepsake('b', null, 'same'));
+    await store.close();
     const kept = await database.ask(
       `select distinct value ->> 'signatureID' as sealed from state where kind = 'keepsakes'`,
     );
     expect(kept).toHaveLength(2);
-  });
-
-  it('cannot be moved to another row', async () => {
-    const database = await createTestDatabase();
-    const store = await database.open({ secretKey: 'one key' });
-    await put(store, keepsake('a', null, 'of a'), keepsake('b', null, 'of b'));
-    await store.close();
     await database.ask(`update state set value = (select value from state where kind = 'keepsakes' and key = 'a')
       where kind = 'keepsakes' and key = 'b'`);
     await expect(database.open({ secretKey: 'one key' })).rejects.toThrow('SECRET_KEY');
@@ -139,30 +133,21 @@ describe('migrations of PostgreSQL', () => {
     expect(applied.map(({ number }) => Number(number))).toEqual(migrations.map((_, index) => index + 1));
   });
 
-  it('make the start fail if the database has a newer migration that contracts', async () => {
-    const database = await createTestDatabase();
-    const next = [...migrations, '-- contract\ncreate table more (key text)'];
-    await (await database.open({ migrations: next })).close();
-    const known = migrations.length;
-    await expect(database.open()).rejects.toThrow(new RegExp(`\\b${known + 1}\\b.*\\b${known}\\b`, 's'));
-  });
-
-  it('let the start succeed if the database has a newer migration that expands', async () => {
-    const database = await createTestDatabase();
-    const next = await database.open({ migrations: [...migrations, 'create table more (key text)'] });
-    const store = await database.open();
-    await store.update((transaction) => transaction.put(rows, row('a', 1)));
-    await expect.poll(() => next.get(rows, 'a'), soon).toEqual(row('a', 1));
-  });
-
-  it('apply only the migrations that are missing', async () => {
+  it('apply only the missing ones, with which an older process starts unless they contract', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
     const known = migrations.map(() => 'never run again');
-    const next = await database.open({ migrations: [...known, 'create table more (key text)'] });
+    const expanded = [...known, 'create table more (key text)'];
+    const next = await database.open({ migrations: expanded });
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
     expect(await database.ask('select * from more')).toEqual([]);
+    const older = await database.open();
+    await older.update((transaction) => transaction.put(rows, row('b', 1)));
+    await expect.poll(() => next.get(rows, 'b'), soon).toEqual(row('b', 1));
+    await database.open({ migrations: [...expanded, '-- contract\ncreate table last (key text)'] });
+    const [newest, own] = [migrations.length + 2, migrations.length];
+    await expect(database.open()).rejects.toThrow(new RegExp(`\\b${newest}\\b.*\\b${own}\\b`, 's'));
   });
 
   it('refuse the database of an earlier build', async () => {
@@ -246,6 +231,9 @@ describe('an update that PostgreSQL rejects', () => {
       transaction.deliveries.deleteAll('a');
     });
     await expect(refused).rejects.toThrow();
+    // A delivery cannot be stored a second time.
+    await expect(enqueue(store, delivery('a1', 2))).rejects.toThrow();
+    expect(store.deliveries.pending().count).toBe(1);
     expect(store.get(rows, 'a')).toBeUndefined();
     expect(store.read(cell)).toEqual({ n: 0 });
     expect(store.version(rows)).toBe(version);
@@ -254,18 +242,7 @@ describe('an update that PostgreSQL rejects', () => {
     expect(store.get(rows, 'a')).toEqual(row('a', 2));
   });
 
-  it('is one that enqueues a delivery a second time', async () => {
-    const database = await createTestDatabase();
-    const store = await database.open();
-    await enqueue(store, delivery('a1', 1));
-    await expect(enqueue(store, delivery('a1', 2))).rejects.toThrow();
-    expect(await store.deliveries.find('a1')).toEqual(delivery('a1', 1));
-    expect(store.deliveries.pending().count).toBe(1);
-  });
-});
-
-describe('an event that PostgreSQL rejects', () => {
-  it('fails alone: the other events of the same moment are stored', async () => {
+  it('fails alone, if it is an event: the other events of the same moment are stored', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     const types = ['One', 'Nul\0', 'Three', 'Four'];

@@ -23,10 +23,19 @@ export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknow
   return renderListPage(page, allEntries(keys), {
     noun: 'key',
     label: 'Your keys',
-    actions: linkButton(page, formHref(page, at('create')), 'Create key', 'button second'),
+    actions: createButton(page, 'button second'),
     empty: renderEmpty('You have no keys. A program uses a key instead of your password.'),
     columns: keyColumns(page, at('delete')),
   });
+}
+
+function createButton(page: PageContext<unknown>, style?: 'button second'): Html {
+  return linkButton(
+    page,
+    formHref(page, page.href('security', 'self', 'keys', 'create')),
+    'Create key',
+    style,
+  );
 }
 
 const byName = (one: UserKey, other: UserKey) => compareNaturally(one.name, other.name);
@@ -56,10 +65,8 @@ export function keysView(keys: readonly UserKey[], page: PageContext<unknown>): 
     noun: 'key',
     label: 'All keys',
     search: 'Search keys and users',
-    empty: renderEmpty('No user has a key. Users create keys in their own accounts.', {
-      href: page.href('security', 'self'),
-      label: 'Open your account',
-    }),
+    actions: createButton(page),
+    empty: renderEmpty('No user has a key. A program uses a key instead of a password.'),
     columns: [
       ...(key ? [key] : []),
       { label: 'User', sort: 'user', cell: ({ username }) => username },

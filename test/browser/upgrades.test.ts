@@ -13,7 +13,7 @@ const license = {
   buffer: Buffer.from('{"licensed":true}'),
 };
 
-const endsWithin = { timeout: 60_000, interval: 100 };
+const endsWithin = { timeout: 120_000, interval: 100 };
 
 /** Starts a server whose steps take a second of its fake clock. */
 async function startWithClock(env: Record<string, string> = {}) {

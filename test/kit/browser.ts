@@ -27,7 +27,7 @@ export const launchBrowser = () =>
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** A test in a browser takes longer than other tests, above all on a busy machine. */
-export const patience = { timeout: 60_000 };
+export const patience = { timeout: 300_000 };
 
 type OpenOptions = BrowserContextOptions & {
   /** With a token, the page has a session. test/browser/directory.test.ts tests how a browser gets one. */
@@ -83,7 +83,7 @@ export function useBrowser() {
     const context = await browser.newContext({ baseURL: address, viewport, ...options });
     contexts.add(context);
     // Shorter than the timeout of a test, so that the error names what the page lacks.
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     if (token !== undefined)
       await context.addCookies([{ name: 'steward_session', value: token, url: address }]);
     const page = await context.newPage();

@@ -44,7 +44,7 @@ async function compile(sources: Readonly<Record<string, string>>): Promise<strin
 
 const client = `
   import createClient from 'openapi-fetch';
-  import type { paths } from '../rest/steward.js';
+  import type { paths } from './steward.js';
   const [baseUrl = '', token = ''] = process.argv.slice(2);
   export const client = createClient<paths>({ baseUrl, headers: { authorization: \`Bearer \${token}\` } });
 `;

@@ -16,7 +16,7 @@ export function useProvider({ hasOneServer = false } = {}): void {
     provider = await startProvider();
   });
   afterAll(() => provider.stop());
-  beforeEach(async () => {
+  beforeEach(() => {
     provider.subject = '1';
     provider.users.set('1', ann);
     provider.changeTokens = (answer) => {

@@ -56,7 +56,7 @@ describe('folders', () => {
   });
 
   it('may not have the name of a route, or characters of paths', async () => {
-    const separators = [...'/\\?#%*:"<>|.\u0007'].map((character) => `a${character}b`);
+    const separators = Array.from('/\\?#%*:"<>|.\u0007').map((character) => `a${character}b`);
     const routes = ['webhooks', 'createFolder', 'createService'];
     const refused = [...separators, ...routes, ' a', 'a ', 'x'.repeat(129)];
     for (const folderName of refused) {

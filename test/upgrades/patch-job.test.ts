@@ -9,6 +9,9 @@ import { codesOfPatch } from './message-codes.ts';
 let server: Server;
 const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
 
+const post = (jobId: string, operation: string) =>
+  server.post(`/admin/system/jobs/${jobId}/${operation}`, { token: admin });
+
 describe('a patch', () => {
   it('installs the earlier patches too, with all messages in order', async () => {
     await start();
@@ -60,23 +63,21 @@ describe('a patch', () => {
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
     expect(await get('/admin/mode')).toMatchObject({ isReadOnly: false });
 
-    const resumed = await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin });
+    const resumed = await post(failed.jobId, 'resume');
     expect(codesOf(resumed.json<Status>()).slice(-2)).toEqual([2902, 2165]);
     expect(resumed.json<Status>().status.messages.at(-2)?.message).toBe(
       'The job was resumed by administrator.',
     );
     const done = await finish();
     expect(codesOf(done).slice(failed.messageCount)).toEqual([2902, 2165, ...codesOfPatch(4).slice(7)]);
-    expect(
-      (await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin })).statusCode,
-    ).toBe(409);
+    expect((await post(failed.jobId, 'resume')).statusCode).toBe(409);
   });
 
   it('is cancelled after the current step, and reverts its workloads', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.runtime.advance(9500);
-    const cancelled = await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    const cancelled = await post(jobId, 'cancel');
     expect(cancelled.json<Status>().status.state).toBe('in_progress');
     const done = await finish();
     expect(done.status).toMatchObject({ state: 'cancelled', code: 4 });
@@ -85,18 +86,14 @@ describe('a patch', () => {
       'The job was cancelled by administrator.',
     );
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
-    for (const operation of ['cancel', 'resume']) {
-      expect(
-        (await server.post(`/admin/system/jobs/${jobId}/${operation}`, { token: admin })).statusCode,
-      ).toBe(409);
-    }
+    for (const operation of ['cancel', 'resume']) expect((await post(jobId, operation)).statusCode).toBe(409);
   });
 
   it('reports the failure and ends as cancelled when a step fails after the request to cancel', async () => {
     await start({ SIMULATED_FAILURES: 'gateway_proxy' });
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.runtime.advance(10_500);
-    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    await post(jobId, 'cancel');
     const done = await finish();
     expect(done.status.state).toBe('cancelled');
     expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2901, 2903, 2904, 2904, 2166]);
@@ -105,7 +102,7 @@ describe('a patch', () => {
   it('enters and leaves read-only mode once even when it is cancelled before its first step', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
-    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    await post(jobId, 'cancel');
     expect(codesOf(await finish())).toEqual([2010, 2168, 2165, 2903, 2166]);
   });
 

@@ -30,12 +30,10 @@ const update = (windows: unknown) =>
 const advanceTo = (time: string) => server.runtime.advance(Date.parse(time) - server.runtime.now());
 
 describe('the windows', () => {
-  it('are none at first', async () => {
-    expect(await read()).toEqual({ windows: [], now: { open: true, closesAt: null } });
-  });
-
-  it('are replaced, and say whether one is open', async () => {
-    expect((await update([night])).json()).toEqual({ status: 'success' });
+  it('are none at first, are replaced, and say whether one is open', async () => {
+    const none = { windows: [], now: { open: true, closesAt: null } };
+    expect(await read()).toEqual(none);
+    await update([night]);
     await advanceTo('2026-01-01T12:00:00Z');
     const saturday = Date.parse('2026-01-03T21:00:00Z');
     expect(await read()).toEqual({ windows: [night], now: { open: false, opensAt: saturday } });
@@ -43,7 +41,7 @@ describe('the windows', () => {
     const sunday = Date.parse('2026-01-04T03:00:00Z');
     expect(await read()).toEqual({ windows: [night], now: { open: true, closesAt: sunday } });
     await update([]);
-    expect(await read()).toEqual({ windows: [], now: { open: true, closesAt: null } });
+    expect(await read()).toEqual(none);
   });
 
   it('are audited as text', async () => {
@@ -138,11 +136,8 @@ describe('the page', () => {
     Object.fromEntries(Object.entries(values).map(([name, value]) => [`windows.${index}.${name}`, value]));
   const nightRow = { sat: 'true', sun: 'true', from: '22:00', to: '04:00', timeZone: 'Europe/Vienna' };
 
-  it('says that a job may start at any time', async () => {
+  it('says that a job may start at any time, and adds, changes and removes windows without a script', async () => {
     expect(textOf(await show())).toContain('There are no windows: an upgrade may start at any time.');
-  });
-
-  it('adds, changes and removes windows without a script', async () => {
     const added = await send(row(0, nightRow));
     expect([added.statusCode, added.headers.location]).toEqual([303, config]);
     expect(server.store.read(maintenanceWindows)).toEqual([night]);

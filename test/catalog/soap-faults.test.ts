@@ -13,7 +13,8 @@ afterAll(() => server.close());
 const post = postTo(() => server);
 
 describe('a fault is returned for', () => {
-  const rows: [string, string | Buffer, string, string, Record<string, string>?][] = [
+  type Row = [string, string | Buffer, string, string, Record<string, string>?];
+  const rows: Row[] = [
     ['text that is not XML', 'hello', 'Client', ''],
     ['an empty body', '', 'Client', 'The request has no body'],
     ['a DOCTYPE', `<!DOCTYPE x>${envelope(call('GetFolders'))}`, 'Client', 'DOCTYPE'],
@@ -33,24 +34,10 @@ describe('a fault is returned for', () => {
       'Client',
       'it also has a RequiresTokens',
     ],
-    [
-      'an unknown operation',
-      envelope(call('GetEverything')),
-      'Client',
-      'There is no operation GetEverything.',
-    ],
-    [
-      'an operation called constructor',
-      envelope(call('constructor')),
-      'Client',
-      'There is no operation constructor.',
-    ],
-    [
-      'an operation called __proto__',
-      envelope(call('__proto__')),
-      'Client',
-      'There is no operation __proto__.',
-    ],
+    ...['GetEverything', 'constructor', '__proto__'].map((name): Row => {
+      const fault = `There is no operation ${name}.`;
+      return [`the unknown operation ${name}`, envelope(call(name)), 'Client', fault];
+    }),
     [
       'a wrong namespace',
       envelope('<GetFolders xmlns="urn:x"/>'),
@@ -79,18 +66,11 @@ describe('a fault is returned for', () => {
       'iso-8859-1',
       { 'content-type': 'text/xml; charset=iso-8859-1' },
     ],
-    [
-      'a header that must be understood',
-      `<e:Envelope xmlns:e="${soap11}"><e:Header><Sec xmlns="urn:sec" e:mustUnderstand="1"/></e:Header><e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
-      'MustUnderstand',
-      'Sec',
-    ],
-    [
-      'a mustUnderstand with an invalid value',
-      `<e:Envelope xmlns:e="${soap11}"><e:Header><Sec xmlns="urn:sec" e:mustUnderstand="maybe"/></e:Header><e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
-      'MustUnderstand',
-      'Sec',
-    ],
+    ...['1', 'maybe'].map((value): Row => {
+      const header = `<e:Header><Sec xmlns="urn:sec" e:mustUnderstand="${value}"/></e:Header>`;
+      const text = `<e:Envelope xmlns:e="${soap11}">${header}<e:Body>${call('GetFolders')}</e:Body></e:Envelope>`;
+      return [`a header with mustUnderstand="${value}"`, text, 'MustUnderstand', 'Sec'];
+    }),
   ];
   it.each(rows)('%s', async (_what, payload, code, fragment, headers) => {
     const response = await post(payload, headers);

@@ -64,41 +64,16 @@ describe('GetServiceDescriptionsEx', () => {
 });
 
 it('services are sorted: root first, then by folder, name and type; addresses are percent-encoded', async () => {
+  const texts = { description: '', capabilities: '', parentType: '' };
+  const service = { ...texts, folderName: '/', url: null, access: 'public' } as const;
   const own = await startServer({
     env: { PUBLIC_URL: 'https://example.com/ops' },
     catalog: {
       folders: [{ folderName: 'Plän & Co', description: '' }],
       services: [
-        {
-          folderName: 'Plän & Co',
-          serviceName: 'b c',
-          type: 'T',
-          description: '<&>',
-          capabilities: '',
-          parentType: '',
-          url: null,
-          access: 'public',
-        },
-        {
-          folderName: '/',
-          serviceName: 'z',
-          type: 'U',
-          description: '',
-          capabilities: '',
-          parentType: '',
-          url: null,
-          access: 'public',
-        },
-        {
-          folderName: '/',
-          serviceName: 'z',
-          type: 'T',
-          description: '',
-          capabilities: '',
-          parentType: '',
-          url: 'http://a.example/?x=1&y=2',
-          access: 'public',
-        },
+        { ...service, folderName: 'Plän & Co', serviceName: 'b c', type: 'T', description: '<&>' },
+        { ...service, serviceName: 'z', type: 'U' },
+        { ...service, serviceName: 'z', type: 'T', url: 'http://a.example/?x=1&y=2' },
       ],
     },
   });

@@ -7,7 +7,8 @@ import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { type HealthView, type WebhookHealth, readHealths } from '../../webhooks/webhook.ts';
+import { countUndelivered } from '../../webhooks/queue/redelivery.ts';
+import { type HealthView, type WebhookHealth, listWebhooks, readHealth } from '../../webhooks/webhook.ts';
 
 /** `busy`: a job is running. */
 export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
@@ -26,6 +27,8 @@ export type SystemHealth = {
   readonly deactivated: readonly HealthView[];
   /** Active webhooks whose last delivery failed, or that are close to their deactivation. */
   readonly failing: readonly HealthView[];
+  /** Active webhooks that do not fail now, but did not get all events. */
+  readonly behind: readonly HealthView[];
 };
 
 const maxNames = 3;
@@ -35,7 +38,12 @@ export async function readSystemHealth(
   page: PageContext<unknown>,
 ): Promise<SystemHealth> {
   const { href, now } = page;
-  const all = readHealths(store, now);
+  const webhooks = listWebhooks(store);
+  const undelivered = await whileAvailable(
+    () => countUndelivered(store, webhooks, now, { most: 0 }),
+    new Map<string, number>(),
+  );
+  const all = webhooks.map((webhook) => readHealth(store, webhook, now, undelivered.get(webhook.id)));
   const active = all.filter(({ webhook }) => webhook.active);
   const outcomes = await whileAvailable(
     () => store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id)),
@@ -50,6 +58,8 @@ export async function readSystemHealth(
   const recovered = failing.filter(hasRecovered);
   const endangered = failing.filter((view) => !hasRecovered(view));
   const unreached = active.filter((view) => view.failures === 0 && outcomeOf(view) === 'failed');
+  const reported = new Set([...endangered, ...unreached]);
+  const behind = all.filter((view) => view.health === 'behind' && !reported.has(view));
   const findings: Finding[] = [
     ...store
       .problems()
@@ -68,6 +78,10 @@ export async function readSystemHealth(
       one: ({ webhook: { name } }) => `The last delivery of webhook ${name} failed.`,
       many: 'have a last delivery that failed',
     }),
+    ...group(page, 'warn', behind, 'behind', {
+      one: ({ webhook: { name } }) => `Webhook ${name} did not get all events.`,
+      many: 'did not get all events',
+    }),
     ...recovered.slice(0, maxNames).map(({ webhook, left }): Finding => ({
       severity: 'info',
       count: 1,
@@ -79,7 +93,7 @@ export async function readSystemHealth(
       many: 'are inactive',
     }),
   ];
-  return { findings, deactivated, failing: [...endangered, ...unreached] };
+  return { findings, deactivated, failing: [...reported], behind };
 }
 
 /** One finding for all webhooks of a kind. */

@@ -9,7 +9,6 @@ import { renderToolbar } from '../../console/list.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { dayMs } from '../../lib/runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -246,29 +245,29 @@ function resumeButton(store: ReadableStore, job: Job, page: PageContext<unknown>
 
 async function webhookCard(
   store: ReadableStore,
-  { failing, deactivated }: SystemHealth,
+  { failing, behind, deactivated }: SystemHealth,
   { href, now }: PageContext<unknown>,
 ): Promise<Card> {
   const stats = await webhookStats(store, now);
   const { webhook_deliveries_pending: pending, webhook_oldest_pending_seconds: oldestPendingSeconds } = stats;
   const all = listWebhooks(store);
-  const inactive = all.filter(({ active }) => !active).length - deactivated.length;
+  const active = all.filter((webhook) => webhook.active).length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
   const parts: Part[] = [
-    { name: 'ok', count: all.length - deactivated.length - inactive - failing.length, colour: 'good' },
+    { name: 'ok', count: active - failing.length - behind.length, colour: 'good' },
     { name: 'failing', count: failing.length, colour: 'warn' },
+    { name: 'behind', count: behind.length, colour: 'warn' },
     { name: 'deactivated', count: deactivated.length, colour: 'bad' },
-    { name: 'inactive', count: inactive, colour: 'none' },
+    { name: 'inactive', count: all.length - active - deactivated.length, colour: 'none' },
   ];
   return {
     title: 'Webhooks',
-    severity: deactivated.length > 0 ? 'bad' : failing.length > 0 ? 'warn' : undefined,
+    severity: deactivated.length > 0 ? 'bad' : failing.length + behind.length > 0 ? 'warn' : undefined,
     figure: html`<a href="${href('services', 'webhooks')}"
       >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
     >`,
     lines: [
       all.length > 0 && stackedBar(parts),
-      await successRate(store, now),
       pending === 0
         ? html`No delivery is pending.`
         : html`${formatCount(pending, 'delivery')} pending${
@@ -292,23 +291,4 @@ function stackedBar(parts: readonly Part[]): Html {
   });
   return html`<svg class="stacked" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">${bars}</svg
     >${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}`;
-}
-
-/** Of the deliveries that were created in the last 24 hours and have ended, unless they are too many to count. */
-async function successRate(store: ReadableStore, now: number): Promise<Html | false> {
-  const count = async (state: 'delivered' | 'failed') => {
-    const filter = { states: [state], from: now - dayMs };
-    const { total, isTotalExact } = await store.deliveries.page(filter, 0, 0);
-    return isTotalExact ? total : Infinity;
-  };
-  const [delivered, failed] = await whileAvailable(
-    () => Promise.all([count('delivered'), count('failed')]),
-    [0, 0],
-  );
-  const ended = delivered + failed;
-  return (
-    ended > 0 &&
-    ended < Infinity &&
-    html`${Math.floor((100 * delivered) / ended)} % delivered in the last 24 hours`
-  );
 }

@@ -80,25 +80,15 @@ function startWorker(store: Store, respond: Receiver) {
   return { sent, stop: tasks.stop };
 }
 
-it('a delivery worker whose replica lacks the webhook does not discard the delivery', async () => {
+it.each<[string, boolean | undefined]>([
+  ['lacks the webhook', undefined],
+  ['shows an active webhook as inactive', false],
+])('a delivery worker whose replica %s does not discard the delivery', async (_what, known) => {
   const { behind, ahead, recorded, pending } = await openBehind();
-  await registerWebhook(ahead, 'new');
-  await publishEvent(ahead, 'first');
-  expect(isActive(behind, 'new')).toBeUndefined();
-  const { sent, stop } = startWorker(behind, () => 200);
-  await expect.poll(recorded, pollOptions).not.toMatchObject([{ state: 'pending' }]);
-  await stop();
-  expect(await recorded()).toEqual([{ event: 'first', webhook: 'new', state: 'delivered', attempts: 1 }]);
-  expect(sent).toEqual(['first to http://new.example/in']);
-  expect(await pending()).toBe(0);
-});
-
-it('a delivery worker whose replica shows an active webhook as inactive does not discard the delivery', async () => {
-  const { behind, ahead, recorded, pending } = await openBehind();
-  await registerWebhook(behind, 'new', false);
+  await registerWebhook(known === undefined ? ahead : behind, 'new', known ?? true);
   await ahead.update((transaction) => activateWebhook(transaction, 'new', Date.now()));
   await publishEvent(ahead, 'first');
-  expect(isActive(behind, 'new')).toBe(false);
+  expect(isActive(behind, 'new')).toBe(known);
   const { sent, stop } = startWorker(behind, () => 200);
   await expect.poll(recorded, pollOptions).not.toMatchObject([{ state: 'pending' }]);
   await stop();

@@ -13,6 +13,9 @@ const users = '/admin/security/users';
 const token = 'token-of-the-administrator';
 type Failure = { error: { code: number; message: string; details: string[] } };
 
+const addUser = (username: string, secret: string, role = 'member') =>
+  server.post(`${users}/add`, { token, username, password: secret, role });
+
 async function signIn(username: string, secret: string): Promise<string> {
   const response = await server.post('/tokens/generateToken', { username, password: secret });
   return response.json<{ token: string }>().token;
@@ -34,12 +37,7 @@ describe('security/users', () => {
   });
 
   it('adds a user, who can then sign in', async () => {
-    const added = await server.post(`${users}/add`, {
-      token,
-      username: 'Ann',
-      password: 'correct horse',
-      role: 'member',
-    });
+    const added = await addUser('Ann', 'correct horse');
     expect(added.json()).toEqual({ status: 'success' });
     expect(await signIn('ann', 'correct horse')).toHaveLength(43);
   });
@@ -75,12 +73,7 @@ describe('security/users', () => {
   });
 
   it('refuses a name that differs from another only in case', async () => {
-    const response = await server.post(`${users}/add`, {
-      token,
-      username: 'MEMBER',
-      password: 'correct horse',
-      role: 'member',
-    });
+    const response = await addUser('MEMBER', 'correct horse');
     expect(response.statusCode).toBe(409);
     expect(response.json<Failure>().error.message).toBe('A user named member exists already.');
   });
@@ -103,12 +96,7 @@ describe('security/users', () => {
 
   it('ends the tokens of a removed user, even if a user with the same name is added', async () => {
     await server.post(`${users}/remove`, { token, username: 'member' });
-    await server.post(`${users}/add`, {
-      token,
-      username: 'member',
-      password: 'another person',
-      role: 'administrator',
-    });
+    await addUser('member', 'another person', 'administrator');
     expect((await server.get(`/admin?token=${server.token('member')}`)).statusCode).toBe(401);
     expect(tokensOf(server.store, 'member')).toEqual([]);
   });
@@ -117,8 +105,7 @@ describe('security/users', () => {
     await signIn('member', password);
     await server.runtime.advance(1000);
     await server.post(`${users}/remove`, { token, username: 'member' });
-    const again = { token, username: 'Member', password: 'another person', role: 'member' };
-    await server.post(`${users}/add`, again);
+    await addUser('Member', 'another person');
     const lastSignIn = async () => {
       const response = await server.get(`${users}?token=${token}`);
       const listed = response.json<{ users: { username: string; lastSignIn: number | null }[] }>();

@@ -53,6 +53,13 @@ const list = (length: number) => Array.from({ length }, () => 0);
 const containers = (length: number) =>
   Array.from({ length }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
 
+const inputs = (length: number) => Array.from({ length }, (_, index) => ({ id: `i${index}`, type: 'File' }));
+const manyParts = (length: number, parameters = '') =>
+  postParts(
+    '/admin/mode',
+    Array.from({ length }, (_, index) => [`"p${index}"${parameters}`, 'x']),
+  );
+
 /** A request whose header number `number` is the token. */
 const manyHeaders = (number: number) => {
   const others = Array.from(
@@ -78,28 +85,8 @@ const rows: Row[] = [
     400,
     413,
   ],
-  [
-    'parts',
-    64,
-    (n) =>
-      postParts(
-        '/admin/mode',
-        Array.from({ length: n }, (_, i) => [`"p${i}"`, 'x']),
-      ),
-    200,
-    413,
-  ],
-  [
-    'files',
-    64,
-    (n) =>
-      postParts(
-        '/admin/mode',
-        Array.from({ length: n }, (_, i) => [`"p${i}"; filename="f"`, 'x']),
-      ),
-    200,
-    413,
-  ],
+  ['parts', 64, (n) => manyParts(n), 200, 413],
+  ['files', 64, (n) => manyParts(n, '; filename="f"'), 200, 413],
   ['bytes of a file', fileBytes, (n) => upload(text(n)), 200, 413],
   [
     'bytes of an unknown part',
@@ -132,12 +119,7 @@ const rows: Row[] = [
   [
     'inputs of a version',
     200,
-    (n) =>
-      importManifest(
-        releases(1, {
-          userForm: [{ groupInputs: Array.from({ length: n }, (_, i) => ({ id: `i${i}`, type: 'File' })) }],
-        }),
-      ),
+    (n) => importManifest(releases(1, { userForm: [{ groupInputs: inputs(n) }] })),
     200,
     400,
   ],

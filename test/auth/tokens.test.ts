@@ -50,18 +50,14 @@ describe('generateToken', () => {
     expect(await statusOf(token)).toBe(401);
   });
 
-  it.each(['20161', '999999999999'])(
-    'with expiration=%s issues a token for 20160 minutes',
-    async (expiration) => {
-      const { expires } = await signIn({ expiration });
-      expect(expires).toBe(server.runtime.now() + 20160 * 60_000);
-    },
-  );
-
-  it.each(['0', '-5', '1.0', '1e1', '0x1', 'soon'])('refuses the expiration %s', async (expiration) => {
-    const response = await server.post(signInPath, { username: 'member', password, expiration });
-    expect(response.statusCode).toBe(400);
-    expect(response.json<Failure>().error.details[0]).toMatch(/^expiration: must be an integer from 1/);
+  it('issues a token for 20160 minutes at most, and refuses an expiration that is no positive integer', async () => {
+    for (const expiration of ['20161', '999999999999'])
+      expect((await signIn({ expiration })).expires).toBe(server.runtime.now() + 20160 * 60_000);
+    for (const expiration of ['0', '-5', '1.0', '1e1', '0x1', 'soon']) {
+      const response = await server.post(signInPath, { username: 'member', password, expiration });
+      expect(response.statusCode, expiration).toBe(400);
+      expect(response.json<Failure>().error.details[0]).toMatch(/^expiration: must be an integer from 1/);
+    }
   });
 
   it('gives the same answer for an unknown user and a wrong password', async () => {

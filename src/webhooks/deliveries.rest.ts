@@ -289,7 +289,7 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
 ): Operation<S> {
   return operation<S, F>({
     title: 'Redeliver by filter',
-    description: `${description} The new deliveries are created in the background.`,
+    description: `${description} Without a filter, dismissed ones are left out. The new deliveries are created in the background.`,
     fields,
     present: () => ({ state: recoverableStates.join(',') }),
     suggest: () => ({ changeType: knownTypes(store) }),
@@ -303,7 +303,8 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
       const filter = filterOf(given);
       const requestedAt = runtime.now();
       const chosen = webhookId === undefined ? (ids ?? listWebhooks(store).map(({ id }) => id)) : [webhookId];
-      const request = { filter, requestedAt };
+      const { ids: _ids, ...filters } = definedOnly<object & { ids?: unknown }>(values);
+      const request = { filter, requestedAt, skipsDismissed: Object.keys(filters).length === 0 };
       const counts = await countMatched(store, chosen, request, maxCountedDeliveries);
       const result = await update(
         (transaction) => {

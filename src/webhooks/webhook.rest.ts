@@ -218,7 +218,7 @@ function activateOperation({ store, runtime }: WebhookDeps): Operation<Webhook> 
       const request = {
         filter: { states: recoverableStates },
         requestedAt: runtime.now(),
-        endedAfter: subject.dismissedAt ?? undefined,
+        skipsDismissed: true,
         newId: runtime.newId,
       };
       const counts =

@@ -148,10 +148,6 @@ export type HealthView = {
   readonly windowEnd: number | null;
 };
 
-export function readHealths(reader: Reader, at: number): HealthView[] {
-  return listWebhooks(reader).map((webhook) => readHealth(reader, webhook, at));
-}
-
 /** Without the number of undelivered ones, a webhook that is behind counts as ok. */
 export function readHealth(reader: Reader, webhook: Webhook, at: number, undelivered = 0): HealthView {
   const policy = reader.read(webhookSettings);

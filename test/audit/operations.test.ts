@@ -56,7 +56,7 @@ async function visitBeneath(server: Server, service: string, around: Around): Pr
   const { deliveryId } = await call(`${webhook}/ping`, { changeType: 'ServiceCreated' });
   await call(`${webhook}/deliveries/${deliveryId}/redeliver`);
   await call(`${webhook}/edit`, { headers: '{"X-Key":"a secret value"}' });
-  for (const operation of ['redeliver', 'rotateKey', 'deactivate', 'activate', 'delete'])
+  for (const operation of ['redeliver', 'dismiss', 'rotateKey', 'deactivate', 'activate', 'delete'])
     await call(`${webhook}/${operation}`);
 }
 

@@ -291,7 +291,9 @@ describe('what was not delivered', () => {
     expect(await hooks.act(`${id}/activate`, { redeliver: 'true' })).toMatchObject({ matched: 1 });
     await hooks.settle();
     expect(arrived()).toEqual(['e3']);
-    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 2 });
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 0 });
+    expect(await hooks.act('redeliver', { ids: id })).toMatchObject({ matched: 0 });
+    expect(await hooks.act(`${id}/redeliver`, { state: 'failed' })).toMatchObject({ matched: 2 });
     await hooks.settle();
     expect(arrived()).toEqual(['e1', 'e2', 'e3']);
   });

@@ -62,21 +62,37 @@ describe('a webhook', () => {
     for (let count = 0; count < 3; count += 1) await hooks.runtime.advance(1000);
     const after = await see(`${all}/${id}`);
     expect(textOf(after)).toContain('All 24 deliveries');
-    expect(textOf(after)).not.toContain('Redeliver the');
+    expect(textOf(after)).not.toContain('not delivered');
     expect(after).toContain('<div class="health good" id="health"');
   });
 
-  it('redelivers what it missed, once it is active', async () => {
+  it('is activated and gets what it missed by one button', async () => {
     const { id } = await hooks.register({ active: 'false' });
     await hooks.publish();
     await hooks.publish();
     expect(textOf(await see(`${all}/${id}/deliveries`))).toContain('Activate it to redeliver.');
-    await hooks.act(`${id}/activate`);
     const page = await see(`${all}/${id}`);
-    expect(textOf(page)).toContain('Redeliver the 2 that were missed since 00:00 UTC');
-    await press(page, `${all}/${id}/redeliver`);
+    expect(textOf(page)).toContain(
+      'Activate and redeliver 2 events Dismiss 2 events not delivered 2 were missed.',
+    );
+    await press(page, `${all}/${id}/activate`);
     await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(2);
+    expect(textOf(await see(`${all}/${id}`))).not.toContain('not delivered');
+  });
+
+  it('is no longer behind after Dismiss, and gets nothing', async () => {
+    const { id } = await hooks.register({ active: 'false' });
+    await hooks.publish();
+    await hooks.act(`${id}/activate`);
+    const page = await see(`${all}/${id}`);
+    expect(textOf(page)).toContain('Behind');
+    await press(page, `${all}/${id}/dismiss`);
+    const after = textOf(await see(`${all}/${id}`));
+    expect(after).not.toContain('Behind');
+    expect(after).not.toContain('Redeliver 1 event');
+    await hooks.runtime.advance(1000);
+    expect(hooks.arrivals).toEqual([]);
   });
 
   it('counts up to 1,000 deliveries that can be redelivered, as the lists do, and redelivers all of them', async () => {
@@ -86,12 +102,12 @@ describe('a webhook', () => {
     );
     const shown = async () => {
       const pages = await Promise.all(['', `/${id}`, '/deliveries'].map((path) => see(all + path)));
-      return pages.map((page) => /Redeliver .*?(?= (not|that))/.exec(textOf(page))?.[0]);
+      return pages.map((page) => /Redeliver (the )?[0-9,+]+/.exec(textOf(page))?.[0]);
     };
     await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(0, 1_000)));
-    expect(await shown()).toEqual(['Redeliver 1,000', 'Redeliver the 1,000', 'Redeliver the 1,000']);
+    expect(await shown()).toEqual(['Redeliver 1,000', 'Redeliver 1,000', 'Redeliver the 1,000']);
     await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(1_000)));
-    expect(await shown()).toEqual(['Redeliver 1,000+', 'Redeliver the 1,000+', 'Redeliver the 1,000+']);
+    expect(await shown()).toEqual(['Redeliver 1,000+', 'Redeliver 1,000+', 'Redeliver the 1,000+']);
     expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 1_001 });
   });
 });

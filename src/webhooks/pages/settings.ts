@@ -5,12 +5,12 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { readHealths } from '../webhook.ts';
+import { listWebhooks, readHealth } from '../webhook.ts';
 
 export function showSettings(store: ReadableStore): View<unknown> {
   return async ({ href, now }) => {
     const settings = store.read(webhookSettings);
-    const all = readHealths(store, now);
+    const all = listWebhooks(store).map((webhook) => readHealth(store, webhook, now));
     const withFailures = all.filter(({ webhook, failures }) => webhook.active && failures > 0);
     return html`<p>${formatPolicy(settings)}</p>
       <p>

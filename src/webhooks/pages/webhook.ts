@@ -31,8 +31,8 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxRead);
-    const undelivered = await countUndelivered(store, [webhook], now);
-    const view = readHealth(store, webhook, now, undelivered.get(webhook.id));
+    const undelivered = (await countUndelivered(store, [webhook], now)).get(webhook.id) ?? 0;
+    const view = readHealth(store, webhook, now, undelivered);
     const listed = deliveries.slice(0, maxListed);
     const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
     const failed = webhook.active && last?.state === 'failed' ? last : undefined;
@@ -40,12 +40,12 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const isUnreached = failed && view.health !== 'failing';
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
     const isUnused = outcome === undefined && view.health === 'ok';
-    return html`${renderActions(page)} ${signInHint(page, 'get buttons here')}
+    return html`${renderActions(page, undelivered)} ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
           <div class="health ${isUnreached ? 'warn' : isUnused ? 'busy' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
             ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view, outcome)} ${explainHealth(view, now)}</p>`}
-            ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook)}
+            ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook, undelivered)}
           </div>
           <section aria-labelledby="recent">
             <h2 id="recent">Deliveries</h2>
@@ -96,10 +96,10 @@ function renderPingResult(page: PageContext<Webhook>, ping: Delivery): Html {
   </p>`;
 }
 
-function renderActions(page: PageContext<Webhook>): Html {
+function renderActions(page: PageContext<Webhook>, undelivered: number): Html {
   const { subject: webhook, here } = page;
   return html`<div class="lead-actions" id="actions" data-live="5">
-    ${!webhook.active && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
+    ${!webhook.active && undelivered === 0 && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
     ${linkButton(page, formHref(page, here('edit')), 'Edit', 'plain')}
   </div>`;
 }

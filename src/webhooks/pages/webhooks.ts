@@ -20,7 +20,6 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
 import type { DeliverySummary } from '../queue/delivery-queue.ts';
-import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type HealthView, type Webhook, healths, listWebhooks, readHealth } from '../webhook.ts';
@@ -99,10 +98,10 @@ async function readWebhooks(
 ): Promise<ListedWebhook[]> {
   const all = listWebhooks(store, service);
   const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
-  const newest = await store.deliveries.newest(ids, 1);
+  const newest = await store.deliveries.newest(ids);
   const counts = await countUndelivered(store, all, now);
   return all.map((webhook) => {
-    const [last] = newest.get(webhook.id) ?? [];
+    const last = newest.get(webhook.id);
     const undelivered = counts.get(webhook.id) ?? 0;
     const view = readHealth(store, webhook, now, undelivered);
     return { ...view, undelivered, lastAt: last ? lastChangeAt(last) : 0 };
@@ -149,9 +148,9 @@ async function columnsOf(
   shown: readonly ListedWebhook[],
 ): Promise<ListColumn<ListedWebhook, WebhookOrder>[]> {
   const ids = shown.map(({ webhook }) => webhook.id);
-  const newest = await store.deliveries.newest(ids, maxSparks);
+  const newest = await store.deliveries.newest(ids);
   const outcomes = await store.deliveries.lastOutcomes(ids);
-  const recentOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id) ?? [];
+  const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
   return [
     { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, webhook) },
     {
@@ -159,22 +158,20 @@ async function columnsOf(
       sort: 'health',
       cell: (view) => {
         const outcome = outcomes.get(view.webhook.id);
-        const ended = recentOf(view).find(({ state }) => state === 'delivered' || state === 'failed');
-        const ping = outcome === 'failed' && ended?.isPing ? 'a ping' : '';
+        const ping = outcome === 'failed' && lastOf(view)?.isPing ? 'a ping' : '';
         return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(view) || ping}</span>`;
       },
     },
     {
-      label: 'Recent deliveries',
-      cell: (one) =>
-        recentOf(one).length > 0 ? sparkline(recentOf(one)) : renderMissing('No deliveries yet'),
+      label: 'Not delivered',
+      cell: ({ undelivered }) => (undelivered > 0 ? html`${formatBounded(undelivered)}` : renderMissing()),
     },
     {
       label: 'Last delivery',
       sort: 'last',
       cell: (one) => {
-        const [last] = recentOf(one);
-        return last ? renderLastDelivery(last, page.now) : renderMissing();
+        const last = lastOf(one);
+        return last ? renderLastDelivery(last, page.now) : renderMissing('No deliveries yet');
       },
     },
     ...(all.some(({ webhook }) => webhook.service !== null)
@@ -256,51 +253,4 @@ export function renderPing(page: PageContext<unknown>, id: string): Html | false
 
 export function renderActivate(page: PageContext<unknown>, id: string, isPrimary = false): Html | false {
   return pageButton(page, { action: webhookHref(page, id, 'activate'), label: 'Activate', isPrimary });
-}
-
-/** How many deliveries the picture shows. */
-const maxSparks = 20;
-
-const sparkWidth = 7;
-const sparkMiddle = 12;
-
-type Mark = { x: number; y: number; width: number; height: number };
-
-const marks: Readonly<Record<DeliveryState, Mark>> = {
-  delivered: { x: 1, y: sparkMiddle - 11, width: 5, height: 11 },
-  failed: { x: 1, y: sparkMiddle, width: 5, height: 11 },
-  pending: { x: 2, y: sparkMiddle - 1.5, width: 3, height: 3 },
-  discarded: { x: 3, y: sparkMiddle - 5, width: 1, height: 10 },
-  missed: { x: 2, y: sparkMiddle + 5, width: 3, height: 3 },
-};
-
-/** Delivered ones point up and failed ones down, so that it can be read without colours. */
-function sparkline(newestFirst: readonly Pick<Delivery, 'state'>[]): Html {
-  const charted = newestFirst.slice(0, maxSparks).reverse();
-  const firstColumn = maxSparks - charted.length;
-  const description = formatOutcomes(charted.map(({ state }) => state));
-  const total = maxSparks * sparkWidth;
-  const fullHeight = 2 * sparkMiddle;
-  return html`<svg class="spark" role="img" aria-label="${description}" width="${total}" height="${fullHeight}" viewBox="0 0 ${total} ${fullHeight}">
-    <title>${description}</title>
-    <rect class="axis" x="0" y="${sparkMiddle - 0.25}" width="${total}" height="0.5" />
-    ${charted.map(({ state }, index) => {
-      const { x, y, width, height } = marks[state];
-      return html`<rect class="${state}" x="${(firstColumn + index) * sparkWidth + x}" y="${y}" width="${width}" height="${height}" />`;
-    })}
-  </svg>`;
-}
-
-export function formatOutcomes(oldestFirst: readonly DeliveryState[]): string {
-  if (oldestFirst.length === 0) return 'No deliveries yet';
-  const runs: { state: DeliveryState; count: number }[] = [];
-  for (const state of oldestFirst) {
-    const last = runs.at(-1);
-    if (last?.state === state) last.count += 1;
-    else runs.push({ state, count: 1 });
-  }
-  const outcomes = runs.map(({ state, count }) => `${count} ${state}`).join(', ');
-  const order = runs.length > 1 ? ', oldest first' : '';
-  const number = oldestFirst.length === 1 ? 'delivery' : formatCount(oldestFirst.length, 'delivery');
-  return `The last ${number}${order}: ${outcomes}`;
 }

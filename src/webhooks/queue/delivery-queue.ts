@@ -56,11 +56,8 @@ export type DeliveryQueue = {
    * the same time.
    */
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
-  /** The newest deliveries of each webhook, at most `num`, newest first. Webhooks without any are absent. */
-  newest: (
-    webhookIds: readonly string[],
-    num: number,
-  ) => Promise<ReadonlyMap<string, readonly DeliverySummary[]>>;
+  /** The newest delivery of each webhook. Webhooks without any are absent. */
+  newest: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliverySummary>>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
   /** How many pending deliveries of the webhooks are neither claimed nor pings: a deactivation would discard them. */

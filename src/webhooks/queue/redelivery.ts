@@ -12,7 +12,7 @@ import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { type Webhook, maxUndelivered, webhooks } from '../webhook.ts';
+import { type Webhook, maxUndelivered, requireWebhook, webhooks } from '../webhook.ts';
 import { type DeliveryFilter, matchesDeliveryFilter, maxCountedDeliveries } from './delivery-filter.ts';
 import { type Delivery, type DeliveryState, recoverableStates } from './delivery.ts';
 
@@ -59,13 +59,15 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
 export async function countMatched(
   store: ReadableStore,
   webhookIds: readonly string[],
-  request: Pick<Redelivery, 'filter' | 'requestedAt'>,
+  { skipsDismissed, ...request }: RedeliveryRequest,
   most: number,
 ): Promise<ReadonlyMap<string, number>> {
   const found = webhookIds.flatMap((id) => store.get(webhooks, id) ?? []);
   const counts: [string, number][] = [];
   for (const isActive of [true, false]) {
-    const chosen = found.filter(({ active }) => active === isActive).map(({ id }) => ({ id }));
+    const chosen = found
+      .filter(({ active }) => active === isActive)
+      .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     const bounds = { most: most + 1, mostInAll: most + 1 };
     counts.push(...(await store.deliveries.countMatched({ ...request, ...bounds, webhooks: chosen })));
   }
@@ -83,14 +85,21 @@ export function countUndelivered(
   }: { most?: number; states?: readonly DeliveryState[] } = {},
 ): Promise<ReadonlyMap<string, number>> {
   return deliveries.countMatched({
-    webhooks: chosen.map(({ id, dismissedAt }) => ({ id, endedAfter: dismissedAt ?? undefined })),
+    webhooks: chosen.map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, true) })),
     filter: { states },
     requestedAt,
     most: most + 1,
   });
 }
 
-type RequestedRedelivery = Omit<Redelivery, 'id' | 'webhookId'> & { readonly newId: () => string };
+function endedAfterOf({ dismissedAt }: Webhook, skipsDismissed: boolean): number | undefined {
+  return skipsDismissed ? (dismissedAt ?? undefined) : undefined;
+}
+
+export type RedeliveryRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
+  /** A filter that the caller has given finds dismissed deliveries too. */
+  readonly skipsDismissed: boolean;
+};
 
 export type Requested = {
   readonly matched: number;
@@ -107,7 +116,7 @@ export function requestRedeliveries(
   transaction: Transaction,
   webhookIds: readonly string[],
   counts: ReadonlyMap<string, number>,
-  { newId, ...request }: RequestedRedelivery,
+  { filter, requestedAt, skipsDismissed, newId }: RedeliveryRequest & { readonly newId: () => string },
 ): Requested {
   const sum = (ids: readonly string[]) => ids.reduce((total, id) => total + (counts.get(id) ?? 0), 0);
   const isActive = (id: string) => transaction.get(webhooks, id)?.active === true;
@@ -115,8 +124,10 @@ export function requestRedeliveries(
   const matched = sum(active);
   const isExact = matched <= maxCountedDeliveries;
   for (const webhookId of active.filter((id) => !isExact || counts.has(id))) {
-    endEqual(transaction, webhookId, request);
-    transaction.put(redeliveries, { id: newId(), webhookId, ...request });
+    const endedAfter = endedAfterOf(requireWebhook(transaction, webhookId), skipsDismissed);
+    const redelivery = { id: newId(), webhookId, filter, requestedAt, endedAfter };
+    endEqual(transaction, redelivery);
+    transaction.put(redeliveries, redelivery);
   }
   return {
     matched: Math.min(matched, maxCountedDeliveries),
@@ -129,11 +140,7 @@ export function requestRedeliveries(
  * The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated
  * often adds nothing.
  */
-function endEqual(
-  transaction: Transaction,
-  webhookId: string,
-  { filter, endedAfter }: Omit<RequestedRedelivery, 'newId'>,
-): void {
+function endEqual(transaction: Transaction, { webhookId, filter, endedAfter }: Redelivery): void {
   for (const earlier of listRedeliveries(transaction, webhookId))
     if (earlier.endedAfter === endedAfter && toText(earlier.filter) === toText(filter))
       transaction.remove(redeliveries, earlier.id);

@@ -189,9 +189,9 @@ export class MemoryDeliveries {
       this.notify();
       return { created: marks.length, isDone: matched.length <= most };
     },
-    newest: async (webhookIds, num) => {
-      const found = webhookIds.map((id) => [id, this.#newestFirst(id).slice(0, num).map(summarise)] as const);
-      return new Map(found.filter(([, deliveries]) => deliveries.length > 0));
+    newest: async (webhookIds) => {
+      const found = webhookIds.map((id) => [id, this.#newestFirst(id)[0]] as const);
+      return new Map(found.flatMap(([id, newest]) => (newest ? [[id, summarise(newest)]] : [])));
     },
     lastOutcomes: async (webhookIds) => {
       const outcomes = new Map<string, 'delivered' | 'failed'>();

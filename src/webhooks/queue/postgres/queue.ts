@@ -144,27 +144,21 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   /** The index of finished deliveries is read for each state. Pending ones have no index by webhook and time. */
-  async newest(
-    webhookIds: readonly string[],
-    num: number,
-  ): Promise<ReadonlyMap<string, readonly DeliverySummary[]>> {
+  async newest(webhookIds: readonly string[]): Promise<ReadonlyMap<string, DeliverySummary>> {
     const rows = await this.#options.database.ask<DeliverySummary & { webhookId: string }>(
-      `select webhook_id as "webhookId", state, is_ping as "isPing", created_at as "createdAt", ended_at as "endedAt",
-         attempts -> -1 ->> 'error' as error
-       from (select *, row_number() over (partition by webhook_id order by created_at desc, number desc) as place from (
+      `select distinct on (webhook_id) webhook_id as "webhookId", state, is_ping as "isPing", created_at as "createdAt",
+         ended_at as "endedAt", attempts -> -1 ->> 'error' as error
+       from (
          select webhook_id, 'pending' as state, priority = 0 as is_ping, created_at, number, null::bigint as ended_at, attempts
          from queue where webhook_id = any($1)
          union all
          select f.* from unnest($1::text[]) w(id) cross join unnest($2::text[]) s(state) cross join lateral (
            select webhook_id, state, is_ping, created_at, number, ended_at, attempts from finished
-           where webhook_id = w.id and state = s.state order by created_at desc, number desc limit $3) f) d) d
-       where place <= $3 order by created_at desc, number desc`,
-      [webhookIds, deliveryStates.filter((state) => state !== 'pending'), num],
+           where webhook_id = w.id and state = s.state order by created_at desc, number desc limit 1) f) d
+       order by webhook_id, created_at desc, number desc`,
+      [webhookIds, deliveryStates.filter((state) => state !== 'pending')],
     );
-    const found = new Map<string, DeliverySummary[]>();
-    for (const { webhookId, ...delivery } of rows)
-      found.set(webhookId, [...(found.get(webhookId) ?? []), delivery]);
-    return found;
+    return new Map(rows.map(({ webhookId, ...delivery }) => [webhookId, delivery]));
   }
 
   async lastOutcomes(webhookIds: readonly string[]): Promise<ReadonlyMap<string, 'delivered' | 'failed'>> {

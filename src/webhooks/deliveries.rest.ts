@@ -300,11 +300,9 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
       const entered: FilterValues = values;
       const given = { ...entered, state: entered.state ?? recoverableStates };
       const ids = idsOf(values);
-      const filter = filterOf(given);
-      const requestedAt = runtime.now();
       const chosen = webhookId === undefined ? (ids ?? listWebhooks(store).map(({ id }) => id)) : [webhookId];
-      const { ids: _ids, ...filters } = definedOnly<object & { ids?: unknown }>(values);
-      const request = { filter, requestedAt, skipsDismissed: Object.keys(filters).length === 0 };
+      const isFiltered = Object.values(filterOf(entered)).some((value) => value !== undefined);
+      const request = { filter: filterOf(given), requestedAt: runtime.now(), skipsDismissed: !isFiltered };
       const counts = await countMatched(store, chosen, request, maxCountedDeliveries);
       const result = await update(
         (transaction) => {

@@ -38,12 +38,9 @@ export async function readSystemHealth(
   page: PageContext<unknown>,
 ): Promise<SystemHealth> {
   const { href, now } = page;
-  const webhooks = listWebhooks(store);
-  const undelivered = await whileAvailable(
-    () => countUndelivered(store, webhooks, now, { most: 0 }),
-    new Map<string, number>(),
-  );
-  const all = webhooks.map((webhook) => readHealth(store, webhook, now, undelivered.get(webhook.id)));
+  const found = listWebhooks(store);
+  const counts = await whileAvailable(() => countUndelivered(store, found, now, { most: 0 }), new Map());
+  const all = found.map((webhook) => readHealth(store, webhook, now, counts.get(webhook.id)));
   const active = all.filter(({ webhook }) => webhook.active);
   const outcomes = await whileAvailable(
     () => store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id)),

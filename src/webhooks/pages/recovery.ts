@@ -38,19 +38,17 @@ export async function renderRecovery(
   const events = `${formatBounded(undelivered)} ${undelivered === 1 ? 'event' : 'events'}`;
   const action = (operation: string) => webhookHref(page, webhook.id, operation);
   const recover = webhook.active
-    ? { action: action('redeliver'), label: `Redeliver ${events}` }
-    : {
+    ? pageButton(page, { action: action('redeliver'), label: `Redeliver ${events}`, isPrimary: true })
+    : pageButton(page, {
         action: action('activate'),
         label: `Activate and redeliver ${events}`,
         fields: { redeliver: 'true' },
-      };
+        isPrimary: true,
+      });
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${
       undelivered > 0 &&
-      html`<div class="actions">
-          ${pageButton(page, { ...recover, isPrimary: true })}
-          ${pageButton(page, { action: action('dismiss'), label: 'Dismiss' })}
-        </div>
+      html`<div class="actions">${recover} ${pageButton(page, { action: action('dismiss'), label: 'Dismiss' })}</div>
         <details><summary>${events} not delivered</summary>${kinds.join(', ')}.</details>`
     }`;
 }

@@ -34,7 +34,10 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
 
     await page.goto('/admin/services/webhooks');
     await page.getByText('1 of 5 failures').waitFor();
-    await page.getByRole('img', { name: 'The last delivery: 1 failed' }).waitFor();
+    await page
+      .getByRole('row', { name: /Harbourmaster/ })
+      .getByRole('cell', { name: '1', exact: true })
+      .waitFor();
     await page.getByRole('link', { name: 'Harbourmaster', exact: true }).click();
     await page.getByRole('heading', { name: 'Harbourmaster', level: 1 }).waitFor();
     const rows = page

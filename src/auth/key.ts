@@ -22,6 +22,7 @@ export type Key = {
 export const keys: Table<Key> = {
   name: 'keys',
   keyOf: ({ id }) => id,
+  defaults: {},
   auditFields: ({ name, username, role, expires }) => ({ name, user: username, role, expiresAt: expires }),
 };
 

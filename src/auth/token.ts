@@ -24,7 +24,12 @@ export type Token = {
 };
 
 /** The operations that change tokens record what they do. */
-export const tokens: Table<Token> = { name: 'tokens', keyOf: ({ hash }) => hash, auditFields: notAudited };
+export const tokens: Table<Token> = {
+  name: 'tokens',
+  keyOf: ({ hash }) => hash,
+  defaults: {},
+  auditFields: notAudited,
+};
 
 /** Newest first. `username` is the name as the user has it: there may be 100,000 tokens to compare it with. */
 export function tokensOf(reader: Reader, username: string): Token[] {

@@ -33,6 +33,7 @@ export function sourceOf({ subject }: User): UserSource {
 export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),
+  defaults: {},
   auditFields: ({ role, passwordHash, subject }) => ({
     role,
     password: new Secret(passwordHash ?? ''),

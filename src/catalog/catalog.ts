@@ -41,12 +41,14 @@ export const rootFolder = '/';
 export const folders: Table<Folder> = {
   name: 'folders',
   keyOf: (folder) => folder.folderName.toLowerCase(),
+  defaults: {},
   bytesOf: bytesOfFolder,
   auditFields: ({ folderName, description }) => ({ folderName, description }),
 };
 export const services: Table<Service> = {
   name: 'services',
   keyOf: keyOfService,
+  defaults: {},
   bytesOf: bytesOfService,
   auditFields: ({ folderName, serviceName, type, description, capabilities, parentType, url, access }) => ({
     folderName,

@@ -1,7 +1,7 @@
 // Holds the replicated state in memory. The memory store keeps its state here; the PostgreSQL store reads from it
 // and keeps it up to date.
-import type { Rows, StateChanges } from './changes.ts';
-import type { Cell, Reader, Table } from './state.ts';
+import { type Rows, type StateChanges, freeze } from './changes.ts';
+import { type Cell, type Reader, type Table, complete } from './state.ts';
 
 export type Copy = Reader & {
   apply: (changes: StateChanges) => void;
@@ -21,6 +21,8 @@ export function createCopy(): Copy {
   /** The sums of `bytesOf`, by table. */
   const bytes = new Map<string, number>();
   const cells: Rows = new Map();
+  /** The cells whose value has all fields. */
+  const completed = new Set<string>();
   const versions = new Map<string, number>();
   const listeners = new Set<() => void>();
 
@@ -47,7 +49,12 @@ export function createCopy(): Copy {
     all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
     count: ({ name }) => tables.get(name)?.size ?? 0,
     bytes: ({ name }) => bytes.get(name) ?? 0,
-    read: <T>(cell: Cell<T>) => (cells.has(cell.name) ? cells.get(cell.name) : cell.initial) as T,
+    read: <T>({ name, initial }: Cell<T>) => {
+      if (!cells.has(name)) return initial;
+      if (!completed.has(name)) cells.set(name, freeze(complete(cells.get(name), initial)));
+      completed.add(name);
+      return cells.get(name) as T;
+    },
     apply(changes) {
       for (const [table, changed] of changes.tables) {
         for (const [key, row] of changed) put(table, key, row);
@@ -55,6 +62,7 @@ export function createCopy(): Copy {
       }
       for (const [{ name }, value] of changes.cells) {
         cells.set(name, value);
+        completed.delete(name);
         touch(name);
       }
     },
@@ -64,6 +72,7 @@ export function createCopy(): Copy {
       tables.clear();
       bytes.clear();
       cells.clear();
+      completed.clear();
     },
     dump: () => ({
       tables: Object.fromEntries(

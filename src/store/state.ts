@@ -8,6 +8,8 @@ import type { AuditFields } from '../lib/audit-fields.ts';
 export type Table<T> = {
   readonly name: string;
   readonly keyOf: (row: T) => string;
+  /** For each field that was added since version 0.2.0: its value in rows of versions that did not store it. */
+  readonly defaults: Defaults<T>;
   /** Fields that are encrypted at rest if a secret key is configured. */
   readonly secretFields?: readonly (keyof T & string)[];
   /** What the row adds to `Reader.bytes`. Absent: nothing. */
@@ -16,14 +18,25 @@ export type Table<T> = {
   readonly auditFields: (row: T) => AuditFields;
 };
 
+/** `Table<never>` is a table of any type. */
+type Defaults<T> = [T] extends [never] ? object : { readonly [Field in keyof T & string]?: T[Field] };
+
 export type Cell<T> = {
   readonly name: string;
+  /** Also completes the values of versions that did not store all fields. */
   readonly initial: T;
   /** What the audit trail shows of the value. The names differ from those of every other cell. */
   readonly auditFields: (value: T) => AuditFields;
   /** A value with another id replaces the one before and is not compared with it. */
   readonly idOf?: (value: T) => string | undefined;
 };
+
+/** Adds the fields that the value lacks. Values inside it are not completed. */
+export function complete<T>(value: T, defaults: unknown): T {
+  const fields = Object.keys(defaults ?? {});
+  if (fields.every((field) => field in (value as object))) return value;
+  return { ...(defaults as T), ...value };
+}
 
 /** A cell of any type. */
 export type AnyCell = {

@@ -11,7 +11,7 @@ export interface TransactionWrites {}
 
 export type Transaction = Reader & {
   /** Adds the row, or replaces the one with the same key. */
-  put: <T>(table: Table<T>, row: T) => void;
+  put: <T>(table: Table<T>, row: NoInfer<T>) => void;
   remove: (table: Table<never>, key: string) => void;
   write: <T>(cell: Cell<T>, value: T) => void;
   /** What the transaction has put, removed and written so far. */

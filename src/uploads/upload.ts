@@ -17,6 +17,7 @@ export type Upload = {
 export const uploads: Table<Upload> = {
   name: 'uploads',
   keyOf: ({ itemID }) => itemID,
+  defaults: {},
   bytesOf: ({ size }) => size,
   auditFields: ({ itemName, description, contentType, size }) => ({
     itemName,

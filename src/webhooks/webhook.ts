@@ -51,6 +51,7 @@ type FailureWarning = {
 export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
+  defaults: {},
   secretFields: ['signatureKey', 'previousKeys', 'headers'],
   auditFields: (webhook) => ({
     name: webhook.name,

@@ -15,6 +15,7 @@ export type Row = { readonly id: string; readonly inner: { readonly n: number } 
 export const rows: Table<Row> = {
   name: 'rows',
   keyOf: ({ id }) => id,
+  defaults: {},
   bytesOf: ({ inner }) => inner.n,
   auditFields: ({ inner }) => ({ n: inner.n }),
 };
@@ -33,6 +34,7 @@ export type Keepsake = { readonly id: string; readonly data: unknown; readonly s
 export const keepsakes: Table<Keepsake> = {
   name: 'keepsakes',
   keyOf: ({ id }) => id,
+  defaults: { data: 'a default', signatureID: 'a default' },
   secretFields: ['signatureID'],
   auditFields: notAudited,
 };

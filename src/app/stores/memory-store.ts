@@ -7,7 +7,7 @@ import { MemoryAudit } from '../../audit/audit-store-memory.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
 import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
-import type { AnyCell, Reader, Table } from '../../store/state.ts';
+import { type AnyCell, type Reader, type Table, complete } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { TransactionWrites } from '../../store/transaction.ts';
 import { type JobDump, MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
@@ -88,7 +88,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   function load(from: MemoryDump, tables: readonly Table<never>[]): void {
     const loaded = createChanges();
     for (const table of tables) {
-      const rows = (from.tables[table.name] ?? []) as never[];
+      const rows = (from.tables[table.name] ?? []).map((row) => complete(row, table.defaults) as never);
       loaded.tables.set(table, new Map(rows.map((row) => [table.keyOf(row), freeze(row)])));
     }
     for (const [name, value] of Object.entries(from.cells))

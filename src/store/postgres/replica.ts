@@ -8,7 +8,7 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
-import type { Table } from '../state.ts';
+import { type Table, complete } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -127,14 +127,17 @@ export class Replica {
 
   /** Undefined for a removed row. */
   #decodeRow(table: Table<never>, key: string, value: unknown): unknown {
-    if (value !== null) return freeze(this.#openSecrets(table, key, value as Record<string, unknown>));
+    if (value !== null) {
+      const document = this.#openSecrets(table, key, value as Record<string, unknown>);
+      return freeze(complete(document, table.defaults));
+    }
     this.#outdated.delete(`${table.name} ${key}`);
     return undefined;
   }
 
   #openSecrets(table: Table<never>, key: string, document: Record<string, unknown>): unknown {
     let isCurrent = true;
-    for (const field of table.secretFields ?? []) {
+    for (const field of (table.secretFields ?? []).filter((secret) => secret in document)) {
       const opened = this.#options.secrets.open(document[field] as string, contextOf(table, key, field));
       document[field] = JSON.parse(opened.text);
       isCurrent &&= opened.isCurrent;

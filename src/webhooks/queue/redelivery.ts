@@ -28,6 +28,7 @@ export type Redelivery = {
 export const redeliveries: Table<Redelivery> = {
   name: 'redeliveries',
   keyOf: ({ id }) => id,
+  defaults: {},
   // The entry of the request shows the filter.
   auditFields: notAudited,
 };

@@ -25,6 +25,7 @@ export type FailureWindow = { readonly start: number; readonly count: number };
 export const failureWindows: Table<FailureWindow & { readonly webhookId: string }> = {
   name: 'failureWindows',
   keyOf: ({ webhookId }) => webhookId,
+  defaults: {},
   auditFields: notAudited,
 };
 

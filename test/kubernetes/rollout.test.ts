@@ -196,28 +196,6 @@ const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
     maxGapMs: 10_000,
   });
 
-describe('a report of an exceeded deadline', () => {
-  const runStartedAt = Date.parse('2026-01-01T12:00:00Z');
-  const at = '2026-01-01T12:00:09Z';
-  const report = { ...moved, isObserved: true, exceeded: { at } };
-
-  it('fails the rollout', () => {
-    expect(monitorOf(runStartedAt).check(report, [], runStartedAt)).toMatchObject({
-      state: 'failed',
-      cause: expect.stringMatching(/^the rollout exceeded its progress deadline: /) as string,
-    });
-  });
-
-  it.each([
-    ['that the patch has recorded', { annotations: { 'steward/exceeded-before': at } }],
-    ['that is older than the run', { exceeded: { at: '2026-01-01T11:59:58Z' } }],
-    ['of a controller that has not observed the patch', { isObserved: false }],
-  ])('%s does not count', (_which, change) => {
-    const monitor = monitorOf(runStartedAt);
-    expect(monitor.check({ ...report, ...change }, [], runStartedAt).state).toBe('running');
-  });
-});
-
 describe('an image that cannot be pulled', () => {
   const runStartedAt = 1_000_000;
   const failsAfter = (createdAt: number) => {

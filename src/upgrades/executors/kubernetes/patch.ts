@@ -11,8 +11,6 @@ export const annotations = {
   change: 'steward/change',
   /** The images from before the last change. */
   formerImages: 'steward/former-images',
-  /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
-  exceededBefore: 'steward/exceeded-before',
 } as const;
 
 export const states: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
@@ -48,7 +46,6 @@ export function buildImagePatch(
         [annotations.formerImages]: JSON.stringify(
           Object.fromEntries(parts.map(({ container, formerImage }) => [container, formerImage])),
         ),
-        [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
     spec: {

@@ -7,27 +7,22 @@
 // - failed: the step ends with an error that names the cause.
 // - running: everything else. The executor reads the workload again after a pause.
 //
-// A rollout changes from running to failed for one of three causes:
+// A rollout changes from running to failed for one of two causes:
 //
 // 1. A pod of the target template cannot get an image. A few reasons are final (the name of the image is
 //    invalid); others must persist for `imageTimeoutMs`, because a node tries again and registries have short
 //    outages. A pod that is older than the run gets longer: the cause may be corrected, but the node waits up to
 //    five minutes before its next try.
-// 2. The controller reports ProgressDeadlineExceeded. After a patch the condition still holds the report on the
-//    template before, until there is progress on the new one. So a report does not count if its time equals the one
-//    that the patch recorded in an annotation, if it is older than the run, or if the controller has not observed
-//    the newest generation. Without the first rule, many good rollbacks look failed.
-// 3. There was no progress for `rolloutTimeoutMs`, or for the controller's own deadline if that is longer. Any
-//    change of the counters or of the pods is progress. StatefulSets and DaemonSets depend on this rule: their
-//    controllers have no deadline.
+// 2. There was no progress for the deadline of the Deployment, or for `rolloutTimeoutMs` if the workload has none. Any
+//    change of the counters or of the pods is progress. The report of the controller (ProgressDeadlineExceeded) is not
+//    used: after a patch, the condition still holds the report on the template before.
 //
-// The time of the first and of the third rule starts again after an outage of the API server.
+// Both times start again after an outage of the API server.
 //
 // While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller
 // waits until each pod is ready and never replaces one that cannot become ready. Such pods are returned as
 // `blockingPods`; the executor deletes them.
 import type { WorkloadContainer, Workload } from '../../planning/workloads.ts';
-import { annotations } from './patch.ts';
 import { type ClusterPod, type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 type RolloutOptions = {
@@ -56,9 +51,6 @@ const clockResolutionMs = 1000;
 /** The longest pause of a node between two tries to pull an image. */
 const maxPullPauseMs = 300_000;
 
-/** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
-const noDeadlineMs = (2 ** 31 - 1) * 1000;
-
 export class RolloutMonitor {
   readonly #options: RolloutOptions;
   #progress: { readonly fingerprint: string; readonly at: number } | undefined;
@@ -76,10 +68,7 @@ export class RolloutMonitor {
       this.#imageErrorSince = undefined;
     }
     this.#checkedAt = at;
-    const cause =
-      this.#checkImages(pods, at) ??
-      this.#checkController(found, pods) ??
-      this.#checkProgress(found, pods, at);
+    const cause = this.#checkImages(pods, at) ?? this.#checkProgress(found, pods, at);
     return cause === undefined
       ? { state: 'running', blockingPods: findBlockingPods(found, pods, direction) }
       : { state: 'failed', cause };
@@ -94,27 +83,12 @@ export class RolloutMonitor {
     return error && (error.isFinal || isLasting) ? error.text : undefined;
   }
 
-  #checkController(found: ClusterWorkload, pods: readonly ClusterPod[]): string | undefined {
-    const { isObserved, exceeded } = found;
-    if (!isObserved || !exceeded || exceeded.at === found.annotations[annotations.exceededBefore])
-      return undefined;
-    if (Date.parse(exceeded.at) < this.#options.runStartedAt - clockResolutionMs) return undefined;
-    return `the rollout exceeded its progress deadline: ${this.#formatDelay(found, pods)}.`;
-  }
-
   #checkProgress(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): string | undefined {
     const fingerprint = fingerprintOf(found, pods);
     if (fingerprint !== this.#progress?.fingerprint) this.#progress = { fingerprint, at };
     const idleMs = at - this.#progress.at;
-    if (idleMs < this.#deadlineOf(found)) return undefined;
+    if (idleMs < found.minReadyMs + (found.deadlineMs ?? this.#options.rolloutTimeoutMs)) return undefined;
     return `no progress for ${Math.round(idleMs / 1000)} seconds: ${this.#formatDelay(found, pods)}.`;
-  }
-
-  #deadlineOf({ deadlineMs = 0, minReadyMs }: ClusterWorkload): number {
-    const { rolloutTimeoutMs } = this.#options;
-    return (
-      minReadyMs + (deadlineMs >= noDeadlineMs ? rolloutTimeoutMs : Math.max(rolloutTimeoutMs, deadlineMs))
-    );
   }
 
   #formatDelay(found: ClusterWorkload, pods: readonly ClusterPod[]): string {

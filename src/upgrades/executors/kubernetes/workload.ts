@@ -24,7 +24,7 @@ export type ClusterWorkload = WorkloadRef & {
   readonly available: number;
   /** Settings that keep a new template from reaching all pods. */
   readonly obstacles: readonly string[];
-  readonly exceeded: { readonly at: string } | undefined;
+  /** Only a Deployment has one. */
   readonly deadlineMs: number | undefined;
   readonly minReadyMs: number;
   readonly failures: readonly string[];
@@ -78,7 +78,6 @@ export type WorkloadObject = {
       status: string;
       reason?: string;
       message?: string;
-      lastUpdateTime?: Date | string;
     }[];
   };
 };
@@ -105,17 +104,18 @@ export function parseWorkload(
     isObserved: (status.observedGeneration ?? 0) >= (metadata.generation ?? 0),
     ...countPods(kind, spec, status),
     obstacles: findObstacles(kind, spec),
-    exceeded: findExceeded(status),
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
       type === 'ReplicaFailure' && is === 'True' ? (cutMessage(message) ?? []) : [],
     ),
     revision: status.updateRevision,
-    deadlineMs:
-      kind === 'Deployment' && spec.progressDeadlineSeconds !== undefined
-        ? spec.progressDeadlineSeconds * 1000
-        : undefined,
+    deadlineMs: hasDeadline(spec) ? spec.progressDeadlineSeconds * 1000 : undefined,
   };
+}
+
+/** The highest value means that the controller has no deadline. */
+function hasDeadline(spec: Spec): spec is Spec & { progressDeadlineSeconds: number } {
+  return (spec.progressDeadlineSeconds ?? Infinity) < 2 ** 31 - 1;
 }
 
 /** Controllers and nodes write these messages; some contain the whole answer of a registry. */
@@ -162,19 +162,6 @@ function formatSelector({ matchLabels = {}, matchExpressions = [] }: Selector): 
     return `${key} ${operator.toLowerCase()} (${values.join(',')})`;
   });
   return [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...expressions].join(',');
-}
-
-function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] {
-  const condition = conditions.find(
-    ({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded',
-  );
-  if (condition?.status !== 'False') return undefined;
-  return { at: formatTime(condition.lastUpdateTime) };
-}
-
-/** The API server writes whole seconds, without the decimals of `toISOString`. */
-function formatTime(time: Date | string | undefined): string {
-  return time === undefined ? '' : new Date(time).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }
 
 /** The form that kubectl accepts. */

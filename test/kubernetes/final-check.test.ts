@@ -207,6 +207,37 @@ describe('a workload with its images', () => {
     );
   });
 
+  it.each([
+    ['runs again', false],
+    ['waits for its next start', true],
+  ])('whose program has crashed since its rollout and %s fails the job', async (_what, isDown) => {
+    const { end, images } = await disturb('pat', async ({ cluster }) => {
+      cluster.kubelet.crash('2', { isDown });
+      await expect
+        .poll(async () => JSON.stringify(await cluster.pods('Deployment', 'map-server')))
+        .toContain('lastState');
+    });
+    const { state, messages } = await end();
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)).toEqual([
+      expect.stringMatching(
+        /"Check all workloads": deployment\/map-\w+: the container map-\w+ of the pod map-\S+ has ended since the rollout \(Error, exit code 1\)\.$/,
+      ),
+    ]);
+    expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
+  });
+
+  it('whose program has crashed only before its rollout was complete does not fail the job', async () => {
+    const { end, images } = await disturb('pat', async ({ cluster }) => {
+      cluster.kubelet.crash('2', { at: Date.now() - 60_000 });
+      await expect
+        .poll(async () => JSON.stringify(await cluster.pods('Deployment', 'map-tiles')))
+        .toContain('lastState');
+    });
+    expect((await end()).state).toBe('success');
+    expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
+  });
+
   it('is not patched by a resumed release that waits for it', async () => {
     const { cluster, end, resume } = await disturb('rel', ({ cluster: on }) => breakSidecar(on), {
       ...fast(),

@@ -7,6 +7,11 @@ export type Request = (method: string, path: string, body?: unknown) => Promise<
 export type Kubelet = {
   /** From now on images whose tag contains this are good. */
   heal: (tagPart: string) => void;
+  /**
+   * The programs of images whose tag contains this have ended at that time. They run again, and without a readiness probe
+   * they are ready again, unless they wait for their next start.
+   */
+  crash: (tagPart: string, options?: { at?: number; isDown?: boolean }) => void;
   /** Until `resume`, no pod changes its status. */
   pause: () => Promise<void>;
   resume: () => void;
@@ -25,6 +30,7 @@ const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 /** Works on the fake API server, and on a real one. It polls the pods unless it is woken. */
 export function startKubelet(request: Request, namespace: string, intervalMs = 20): Kubelet {
   const healed: string[] = [];
+  const crashes: Crash[] = [];
   let isClosed = false;
   let isPaused = false;
   let updated: Promise<void> = Promise.resolve();
@@ -42,7 +48,9 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
     const { items } = (await request('GET', path)) as { items: Pod[] };
     for (const pod of items) {
       if (['Succeeded', 'Failed'].includes(pod.status.phase)) continue;
-      const status = runsToEnd(pod) ? endingStatusFor(pod, fateOf) : statusFor(pod, fateOf);
+      const status = runsToEnd(pod)
+        ? endingStatusFor(pod, fateOf)
+        : withCrashes(statusFor(pod, fateOf), crashes);
       if (isReported(pod, status)) continue;
       await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }).catch(() => undefined);
     }
@@ -76,6 +84,10 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
       healed.push(tagPart);
       wake();
     },
+    crash: (tagPart, { at = Date.now(), isDown = false } = {}) => {
+      crashes.push({ tagPart, at, isDown });
+      wake();
+    },
     async pause() {
       isPaused = true;
       await updated;
@@ -89,6 +101,30 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
       wake();
       await ended;
     },
+  };
+}
+
+type Crash = { readonly tagPart: string; readonly at: number; readonly isDown: boolean };
+
+function withCrashes(status: Pod['status'], crashes: readonly Crash[]): Pod['status'] {
+  let isAnyDown = false;
+  const containerStatuses = status.containerStatuses?.map((container) => {
+    const own = crashes.filter(({ tagPart }) => tagOf(container.image).includes(tagPart));
+    const last = own.at(-1);
+    if (!last || !container.ready) return container;
+    isAnyDown ||= last.isDown;
+    const terminated = { exitCode: 1, reason: 'Error', finishedAt: seconds(last.at) };
+    const waiting = { reason: 'CrashLoopBackOff', message: `back-off restarting failed container` };
+    const crashed = { ...container, restartCount: own.length, lastState: { terminated } };
+    return last.isDown ? { ...crashed, ready: false, state: { waiting } } : crashed;
+  });
+  const conditions = status.conditions?.map((condition) =>
+    isAnyDown && /Ready$/.test(condition.type) ? { ...condition, status: 'False' } : condition,
+  );
+  return {
+    ...status,
+    ...(conditions && { conditions }),
+    ...(containerStatuses && { containerStatuses }),
   };
 }
 
@@ -209,7 +245,8 @@ function isReported({ status: present }: Pod, next: Pod['status']): boolean {
     initContainerStatuses = [],
   }: Pod['status']) => {
     const states = [...containerStatuses, ...initContainerStatuses].map(
-      ({ image, ready, state }) => `${image} ${ready} ${state.waiting?.reason ?? Object.keys(state).join()}`,
+      ({ image, ready, restartCount, state }) =>
+        `${image} ${ready} ${restartCount} ${state.waiting?.reason ?? Object.keys(state).join()}`,
     );
     const statuses = next.conditions?.map(
       ({ type }) => conditions?.find((one) => one.type === type)?.status ?? 'unknown',

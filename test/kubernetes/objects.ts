@@ -73,6 +73,7 @@ export type ContainerStatus = {
     running?: { startedAt: string };
     terminated?: { reason: string; exitCode: number; message?: string };
   };
+  lastState?: { terminated: { reason: string; exitCode: number; finishedAt: string } };
 };
 
 export type Pod = KubeObject & {

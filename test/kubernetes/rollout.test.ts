@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import {
   RolloutMonitor,
+  findCrash,
   findImageError,
   hasTargetImages,
   isRolledOut,
@@ -96,6 +97,7 @@ describe('a workload', () => {
       isTerminating: false,
       hasEnded: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
+      ends: [],
       terminationMessage: undefined,
     });
     expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();
@@ -195,6 +197,49 @@ const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
     imageTimeoutMs: 30_000,
     maxGapMs: 10_000,
   });
+
+describe('a container that has ended', () => {
+  const completedAt = Date.parse('2026-01-01T12:00:00.700Z');
+  const crashOf = (finishedAt: string, change: { metadata?: object; image?: string } = {}) => {
+    const { metadata, image = 'a:2' } = change;
+    const terminated = { exitCode: 1, reason: 'Error', finishedAt: new Date(finishedAt) };
+    const status = { name: 'a', image, imageID: '', ready: true, restartCount: 1, lastState: { terminated } };
+    const ownerReferences = [
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a-x', uid: '2', controller: true },
+    ];
+    const pod = parsePod({
+      metadata: {
+        name: 'a-x-1',
+        uid: '1',
+        labels: { 'pod-template-hash': 'x' },
+        ownerReferences,
+        ...metadata,
+      },
+      spec: { containers: [{ name: 'a', image }] },
+      status: { containerStatuses: [status], initContainerStatuses: [{ ...status, state: { terminated } }] },
+    });
+    return findCrash(workload, [pod], 'image', completedAt);
+  };
+
+  it('since the rollout was complete is a crash, also in the same second', () => {
+    const crash =
+      'deployment/a: the container a of the pod a-x-1 has ended since the rollout (Error, exit code 1).';
+    expect(crashOf('2026-01-01T12:00:00Z')).toBe(crash);
+    expect(crashOf('2026-01-01T12:05:00Z')).toBe(crash);
+  });
+
+  it.each<[string, string | undefined]>([
+    ['before the rollout was complete', crashOf('2026-01-01T11:59:59Z')],
+    ['in a pod of the template before', crashOf('2026-01-01T12:05:00Z', { image: 'a:1' })],
+    ['in a pod that ends', crashOf('2026-01-01T12:05:00Z', { metadata: { deletionTimestamp: new Date() } })],
+    [
+      'in a pod of another workload',
+      crashOf('2026-01-01T12:05:00Z', { metadata: { labels: { 'pod-template-hash': '' } } }),
+    ],
+  ])('%s is none', (_which, crash) => {
+    expect(crash).toBeUndefined();
+  });
+});
 
 describe('an image that cannot be pulled', () => {
   const runStartedAt = 1_000_000;

@@ -172,7 +172,7 @@ export class Cluster {
   }
 
   /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
-  async listPods(labelSelector: string): Promise<ClusterPod[]> {
+  async listPods(labelSelector = ''): Promise<ClusterPod[]> {
     const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
     const { items } = await this.#send('list pods', (options) =>
       this.#apis.core.listNamespacedPod(request, options),

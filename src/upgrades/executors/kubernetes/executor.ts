@@ -18,7 +18,7 @@ import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
 import { isPatchedBy } from './patch.ts';
-import { isRolledOut } from './rollout.ts';
+import { findCrash, isRolledOut } from './rollout.ts';
 import { StepJobs } from './step-jobs.ts';
 import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
@@ -112,6 +112,11 @@ export class KubernetesExecutor implements Executor {
         if (found.deviations.length > 0) continue;
       }
       if (found.deviations.length > 0) throw deviationError(found.deviations);
+      const pods = await cluster.listPods();
+      for (const workload of workloads) {
+        const crash = findCrash(workload, pods, which, this.#mover.completedAt(workload, context));
+        if (crash !== undefined) throw new Error(crash);
+      }
       // Each is waited for once: in a cluster that always changes, some workload is always unhealthy.
       const next = found.unhealthy.filter((workload) => !waitedFor.has(workload));
       if (next.length === 0) return;

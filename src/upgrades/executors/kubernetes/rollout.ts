@@ -132,11 +132,6 @@ export function isHealthy({ wanted, present, updated, available }: ClusterWorklo
   return updated === wanted && present === wanted && available === wanted;
 }
 
-/** A Deployment owns its pods through ReplicaSets, whose names start with its own. */
-export function isOwnedBy({ owner = '' }: ClusterPod, { kind, name }: ClusterWorkload): boolean {
-  return kind === 'Deployment' ? owner.startsWith(`${name}-`) : owner === name;
-}
-
 export function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
   return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist`;
 }
@@ -188,6 +183,25 @@ export function findImageError(
         isOlderThanRun: pod.createdAt < runStartedAt - clockResolutionMs,
       };
     }
+  }
+  return undefined;
+}
+
+/**
+ * A container that has ended since a rollout was complete: without a readiness probe its pod is ready for a moment after
+ * every crash. Kubernetes writes times in whole seconds.
+ */
+export function findCrash(
+  { name, parts }: Workload,
+  pods: readonly ClusterPod[],
+  direction: Direction,
+  completedAt: number,
+): string | undefined {
+  for (const pod of pods) {
+    if (pod.owner !== name || pod.isTerminating || isOfOtherTemplate(pod, parts, direction)) continue;
+    const end = pod.ends.find(({ at }) => at + clockResolutionMs > completedAt);
+    if (end)
+      return `${name}: the container ${end.container} of the pod ${pod.name} has ended since the rollout (${end.reason}).`;
   }
   return undefined;
 }

@@ -8,7 +8,7 @@ import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
+import { RolloutMonitor, hasTargetImages, isRolledOut } from './rollout.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,
@@ -66,6 +66,8 @@ export class WorkloadMover {
   readonly #lock: UpgradeLock;
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
+  /** By the names of their workloads. */
+  readonly #completedAt = new Map<string, number>();
   /** The job whose Events are refused. */
   #deniedJob: string | undefined;
 
@@ -106,6 +108,11 @@ export class WorkloadMover {
     await this.#withFailureEvent(move, () => this.#waitForRollout(move));
   }
 
+  /** When the rollout was complete. If another process has followed it, or an earlier run: when this run began. */
+  completedAt(workload: Workload, { runStartedAt }: StepContext): number {
+    return Math.max(this.#completedAt.get(workload.name) ?? 0, runStartedAt);
+  }
+
   /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
   async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { cluster, workload, direction, context } = move;
@@ -138,6 +145,7 @@ export class WorkloadMover {
   async #completeRollout(move: WorkloadMove): Promise<void> {
     const { workload, direction, context } = move;
     const found = await this.#waitForRollout(move);
+    this.#completedAt.set(workload.name, this.#runtime.now());
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
@@ -169,7 +177,7 @@ export class WorkloadMover {
         throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
       if (isRolledOut(found)) return found;
       const listed = looks > looksBeforePods ? await cluster.listPods(found.selector) : [];
-      const pods = listed.filter((pod) => isOwnedBy(pod, found));
+      const pods = listed.filter(({ owner }) => owner === workload.name);
       const rollout = monitor.check(found, pods, this.#runtime.now());
       if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
       for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);

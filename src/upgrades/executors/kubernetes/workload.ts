@@ -179,6 +179,7 @@ export function parsePath(path: string): WorkloadRef {
 export type ClusterPod = {
   readonly name: string;
   readonly uid: string;
+  /** The path of the workload or the Job that the pod belongs to. */
   readonly owner: string | undefined;
   /** Only pods of a StatefulSet or DaemonSet have one. */
   readonly revision: string | undefined;
@@ -194,6 +195,12 @@ export type ClusterPod = {
     readonly reason: string;
     readonly message: string;
   }[];
+  /** The last ends of its containers, without init containers: these are expected to end. */
+  readonly ends: readonly {
+    readonly container: string;
+    readonly at: number;
+    readonly reason: string;
+  }[];
   /** Of the first container that has one; of an init container only if no other has one. */
   readonly terminationMessage: string | undefined;
 };
@@ -206,7 +213,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
-    owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
+    owner: findOwner(metadata),
     revision: metadata?.labels?.['controller-revision-hash'],
     createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
@@ -225,8 +232,22 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
             message: cutMessage(state.waiting.message) ?? '',
           },
     ),
+    ends: (status?.containerStatuses ?? []).flatMap(({ name, state, lastState }) => {
+      const { finishedAt, reason, exitCode } = state?.terminated ?? lastState?.terminated ?? {};
+      if (finishedAt === undefined) return [];
+      return { container: name, at: finishedAt.getTime(), reason: `${reason ?? ''}, exit code ${exitCode}` };
+    }),
     terminationMessage: inOrderOfMessages
       .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)
       .find(Boolean),
   };
+}
+
+/** A Deployment owns its pods through ReplicaSets, whose names end with the hash of their template. */
+function findOwner(metadata: V1Pod['metadata']): string | undefined {
+  const owner = metadata?.ownerReferences?.find(({ controller }) => controller);
+  const hash = metadata?.labels?.['pod-template-hash'];
+  return owner?.kind === 'ReplicaSet' && owner.name.endsWith(`-${hash}`)
+    ? `deployment/${owner.name.slice(0, -`-${hash}`.length)}`
+    : owner && `${owner.kind.toLowerCase()}/${owner.name}`;
 }

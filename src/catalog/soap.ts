@@ -1,4 +1,4 @@
-// The seven SOAP operations of the catalog, and its WSDL.
+// The SOAP operations of the catalog, and its WSDL.
 import { ServiceError } from '../lib/errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import type { SoapOperation } from '../soap/handler.ts';
@@ -16,23 +16,20 @@ type CatalogSoapOptions = {
 };
 
 export type CatalogOperation = SoapOperation & {
+  /** What it answers, as the page and the reference say it. */
+  readonly purpose: string;
   readonly response: { readonly field: string; readonly type: string };
 };
 
-export type OperationName =
-  | 'GetMessageVersion'
-  | 'GetMessageFormats'
-  | 'GetTokenServiceURL'
-  | 'GetFolders'
-  | 'GetServiceDescriptions'
-  | 'RequiresTokens'
-  | 'GetServiceDescriptionsEx';
+export type CatalogOperations = Readonly<Record<string, CatalogOperation>>;
 
-export function catalogOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
+/** In the order of the WSDL. */
+export function catalogOperations(options: CatalogSoapOptions) {
   const { catalogCache, names } = options;
 
   /** A client needs these values before it can sign in. */
-  const open = (field: string, type: string, value: () => string): CatalogOperation => ({
+  const open = (purpose: string, field: string, type: string, value: () => string): CatalogOperation => ({
+    purpose,
     arguments: [],
     access: 'open',
     response: { field, type },
@@ -40,10 +37,26 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
   });
 
   return {
-    GetMessageVersion: open('MessageVersion', names.versionType, () => names.version),
-    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormat),
-    GetTokenServiceURL: open('TokenServiceURL', 'string', options.tokenServiceUrl),
+    GetMessageVersion: open(
+      'The version of the messages that the catalog speaks.',
+      'MessageVersion',
+      names.versionType,
+      () => names.version,
+    ),
+    GetMessageFormats: open(
+      'The message formats that the catalog speaks: SOAP, and no binary format.',
+      'MessageFormats',
+      names.messageFormatType,
+      () => names.messageFormat,
+    ),
+    GetTokenServiceURL: open(
+      'The address that issues tokens.',
+      'TokenServiceURL',
+      'string',
+      options.tokenServiceUrl,
+    ),
     GetFolders: {
+      purpose: 'The folders that the caller may see, sorted by code point, without the root.',
       arguments: [],
       access: 'token',
       response: { field: 'FolderNames', type: 'ArrayOfString' },
@@ -55,6 +68,7 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
       },
     },
     GetServiceDescriptions: {
+      purpose: 'Every service that the caller may see: the root first, then by folder, name and type.',
       arguments: [],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
@@ -65,8 +79,14 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
         );
       },
     },
-    RequiresTokens: open('Result', 'boolean', () => String(options.requireTokens)),
+    RequiresTokens: open(
+      'Whether the operations that list folders and services need a token.',
+      'Result',
+      'boolean',
+      () => String(options.requireTokens),
+    ),
     GetServiceDescriptionsEx: {
+      purpose: 'The services of one folder that the caller may see; / is the root.',
       arguments: ['FolderName'],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
@@ -84,7 +104,7 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
         );
       },
     },
-  };
+  } satisfies CatalogOperations;
 }
 
 function* foldersXml(folders: readonly string[]): Iterable<string> {

@@ -102,6 +102,10 @@ export class SoapHandler {
     }
   }
 
+  get operations(): readonly string[] {
+    return [...this.#operations.keys()];
+  }
+
   #findOperation(payload: XmlElement): NamedOperation {
     if (!this.#isOurNamespace(payload.namespace)) {
       const given =
@@ -113,7 +117,7 @@ export class SoapHandler {
     }
     const operation = this.#operations.get(payload.name);
     if (operation === undefined) {
-      const known = [...this.#operations.keys()].join(', ');
+      const known = this.operations.join(', ');
       throw invalidElement(
         payload,
         `There is no operation ${shortName(payload)}. The operations are ${known}.`,

@@ -29,15 +29,9 @@ const wsdl = readFileSync(new URL('wsdl/ServiceCatalog.wsdl', root), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
-/** The operations of the SOAP catalog. */
+/** The operations of the SOAP catalog, as the WSDL lists them. */
 export const operationNames = [
-  'GetMessageVersion',
-  'GetMessageFormats',
-  'GetTokenServiceURL',
-  'GetFolders',
-  'GetServiceDescriptions',
-  'RequiresTokens',
-  'GetServiceDescriptionsEx',
+  ...new Set([...wsdl.matchAll(/<operation name="(\w+)"/g)].map(([, name = '']) => name)),
 ];
 
 /** The values of custom headers of a webhook. */

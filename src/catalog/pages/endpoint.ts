@@ -4,7 +4,7 @@ import { type Layout, renderPage, sendHtml, type Session } from '../../console/l
 import { renderTable, type Row } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
-import type { CatalogOperation, OperationName } from '../soap.ts';
+import type { CatalogOperation, CatalogOperations } from '../soap.ts';
 
 type EndpointPage = TryOptions & {
   layout: Layout;
@@ -14,13 +14,15 @@ type EndpointPage = TryOptions & {
 
 export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): FastifyReply {
   const { layout, baseUrl, namespace, requireTokens, operations, soapPath, servicesPath } = page;
-  const rows = Object.entries(operations).map(([name, { arguments: given, response, access }]): Row => [
-    html`<code>${name}</code>`,
-    purposes[name as OperationName],
-    given.length === 0 ? 'none' : given.join(', '),
-    `${response.field} (${response.type})`,
-    access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more',
-  ]);
+  const rows = Object.entries(operations).map(
+    ([name, { purpose, arguments: given, response, access }]): Row => [
+      html`<code>${name}</code>`,
+      purpose,
+      given.length === 0 ? 'none' : given.join(', '),
+      `${response.field} (${response.type})`,
+      access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more',
+    ],
+  );
   const content = html`<p class="lead">
       A SOAP service (1.1 and 1.2, document/literal) that lists the published services and the folders that
       hold them.
@@ -43,17 +45,7 @@ type TryOptions = {
   readonly baseUrl: string;
   readonly namespace: string;
   readonly requireTokens: boolean;
-  readonly operations: Readonly<Record<OperationName, CatalogOperation>>;
-};
-
-const purposes: Record<OperationName, string> = {
-  GetMessageVersion: 'The version of the messages this catalog uses.',
-  GetMessageFormats: 'The message formats this catalog uses.',
-  GetTokenServiceURL: 'The address that issues tokens.',
-  GetFolders: 'The folders, without the root.',
-  GetServiceDescriptions: 'Every service, in all folders.',
-  RequiresTokens: 'Whether reading the catalog needs a token.',
-  GetServiceDescriptionsEx: 'The services of one folder; / is the root.',
+  readonly operations: CatalogOperations;
 };
 
 const initialValue = '/';
@@ -61,7 +53,7 @@ const initialValue = '/';
 function tryView({ operations, requireTokens, ...options }: TryOptions, session: Session | undefined): Html {
   const blocks = Object.entries(operations).map(([name, operation]) => {
     const needsToken = operation.access === 'token' && (requireTokens || session?.caller !== undefined);
-    return operationView(name as OperationName, operation, { ...options, needsToken });
+    return operationView(name, operation, { ...options, needsToken });
   });
   return html`<section aria-labelledby="try" id="try-it">
     <h2 id="try">Try it</h2>
@@ -91,15 +83,15 @@ function sessionChoice(username: string, formToken: string): Html {
 type BlockOptions = { readonly baseUrl: string; readonly namespace: string; readonly needsToken: boolean };
 
 function operationView(
-  name: OperationName,
-  { arguments: argumentNames, response }: CatalogOperation,
+  name: string,
+  { purpose, arguments: argumentNames, response }: CatalogOperation,
   { baseUrl, namespace, needsToken }: BlockOptions,
 ): Html {
   const request = requestView(name, argumentNames, namespace);
   const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
   const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
   return html`<details class="try" id="${name}">
-    <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
+    <summary><code>${name}</code> <span class="hint">${purpose}</span></summary>
     <form data-try data-needs-script>
       ${argumentNames.map((argument) => argumentView(name, argument))}
       <button>Send ${name}</button>

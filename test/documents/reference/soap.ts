@@ -1,6 +1,6 @@
 // Renders docs/reference/soap.md: the operations of the catalog with requests and answers of the golden files.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { type OperationName, catalogNames, catalogOperations } from '../../../src/catalog/soap.ts';
+import { catalogNames, catalogOperations } from '../../../src/catalog/soap.ts';
 import { maxRequestBytes } from '../../../src/soap/handler.ts';
 import { namespace } from '../../kit/server.ts';
 import { block, code, formatPage, table } from './markdown.ts';
@@ -15,7 +15,7 @@ function read(folder: string, file: 'request.xml' | 'response.xml'): string {
 const server = '<!-- server: ADMIN_PASSWORD="correct horse" -->';
 
 const intro = `
-The seven operations of the SOAP catalog with their exact requests and answers, its faults, tokens and limits: for authors of SOAP clients.
+The operations of the SOAP catalog with their exact requests and answers, its faults, tokens and limits: for authors of SOAP clients.
 
 The catalog is one SOAP endpoint at \`{PUBLIC_URL}{CATALOG_PATH}\`, by default \`http://localhost:8080/services\`. \`GET ?wsdl\` on that address returns its WSDL 1.1 (\`wsdl/ServiceCatalog.wsdl\` is the template); most toolkits need nothing else. The style is document/literal, and every \`SOAPAction\` is accepted. The rules are in [the protocol](../protocol.md#soap-catalog), the numbers of faults in [errors and codes](errors-and-codes.md#soap-faults).
 
@@ -32,30 +32,14 @@ const operations = catalogOperations({
   tokenServiceUrl: () => '',
 });
 
-const meanings: Readonly<Record<OperationName, string>> = {
-  GetMessageVersion: 'The version of the messages that the catalog speaks.',
-  GetMessageFormats: 'The message formats that the catalog speaks: SOAP, and no binary format.',
-  GetTokenServiceURL: 'The address that issues tokens: `{PUBLIC_URL}{TOKENS_PATH}/generateToken`.',
-  GetFolders:
-    'The names of the folders that the caller may see, sorted by code point. The root is not among them.',
-  GetServiceDescriptions:
-    'Every service that the caller may see: the root first, then by folder, name and type.',
-  RequiresTokens: 'Whether the operations that list the catalog need a token: the value of `REQUIRE_TOKENS`.',
-  GetServiceDescriptionsEx:
-    'The services of one folder that the caller may see. Without `FolderName`, or with `/`, the services of the root only.',
-};
-
-const operationNames = Object.keys(operations) as OperationName[];
-
 function operationsPart(): string {
-  const rows = operationNames.map((name) => {
-    const { arguments: names, access, response } = operations[name];
+  const rows = Object.entries(operations).map(([name, { purpose, arguments: names, access, response }]) => {
     return [
       `[${code(name)}](#${name.toLowerCase()})`,
       names.map((argument) => `${code(argument)}: string`).join(', '),
       `${code(response.field)}: ${response.type}`,
       access === 'token' ? 'with `REQUIRE_TOKENS`' : 'never',
-      meanings[name],
+      purpose,
     ];
   });
   const head = ['Operation', 'Argument', 'Response field', 'Needs a token', 'Meaning'];
@@ -99,7 +83,9 @@ function exchange(folder: string): string {
 }
 
 function examplesPart(): string {
-  const parts = operationNames.map((name) => [`### ${name}`, meanings[name], exchange(name)].join('\n\n'));
+  const parts = Object.entries(operations).map(([name, { purpose }]) =>
+    [`### ${name}`, purpose, exchange(name)].join('\n\n'),
+  );
   const soap12 = [
     '### The same in SOAP 1.2',
     'The content type of request and answer is `application/soap+xml`.',

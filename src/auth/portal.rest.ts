@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import type { PublicUrls } from '../http/urls.ts';
 import { type Caller, roles } from '../lib/caller.ts';
-import { ServiceError, invalidField } from '../lib/errors.ts';
+import { invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { httpUrl, text } from '../rest/field-types.ts';
@@ -173,7 +173,7 @@ function sharingResource({ store, runtime, urls }: PortalOptions): Resource {
         throw invalidField('token', 'must be the token of the request.');
       const issued = caller?.key === undefined ? store.get(tokens, tokenHash) : findKey(store, tokenHash);
       // It may have ended since the caller was identified.
-      if (!issued) throw new ServiceError('token-invalid', 'Invalid token.');
+      if (!issued) throw usualError('token-invalid');
       const latest = runtime.now() + expirationMinutes.max * 60_000;
       return { json: { token: token.trim(), expires: issued.expires ?? latest, ssl: urls.isHttps } };
     },

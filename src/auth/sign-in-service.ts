@@ -1,6 +1,6 @@
 // Signs users in, and checks and hashes their passwords.
 import { networkOf, subnetOf } from '../lib/address.ts';
-import { ServiceError, invalidField, isUnavailable } from '../lib/errors.ts';
+import { ServiceError, invalidField, isUnavailable, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import { truncate } from '../lib/text.ts';
@@ -255,8 +255,7 @@ export class SignInService {
 
   #requireAllowed(attempt: SignInAttempt): void {
     const retryAfterSeconds = this.#signInLimit.waitSeconds(attempt);
-    if (retryAfterSeconds > 0)
-      throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
+    if (retryAfterSeconds > 0) throw usualError('too-many-requests', { retryAfterSeconds });
   }
 }
 
@@ -269,5 +268,5 @@ function claimantOf({ username, address }: PasswordAttempt): Claimant {
 }
 
 function wrongCredentials(): ServiceError {
-  return new ServiceError('wrong-credentials', 'Unable to generate token.');
+  return usualError('wrong-credentials');
 }

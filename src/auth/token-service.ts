@@ -1,6 +1,6 @@
 // Identifies callers by their tokens and keys, and revokes tokens.
 import { type Caller, type Credentials, type Identify, type Identity, isRoleAbove } from '../lib/caller.ts';
-import { ServiceError, isUnavailable } from '../lib/errors.ts';
+import { ServiceError, databaseUnreachable, isUnavailable, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import type { AuditEntry } from '../store/audit-entry.ts';
@@ -108,8 +108,7 @@ export class TokenService {
     const found = find();
     if (found !== undefined) return found;
     // Without this, clients would give up a valid token.
-    if (!(await this.#store.refresh()))
-      throw new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
+    if (!(await this.#store.refresh())) throw databaseUnreachable();
     return find();
   }
 
@@ -192,10 +191,10 @@ function presentedToken({ bearer, field, cookie, readsOnly }: Credentials): Pres
 }
 
 function invalidToken(): ServiceError {
-  return new ServiceError('token-invalid', 'Invalid token.');
+  return usualError('token-invalid');
 }
 
 function formOfEndedSession(): ServiceError {
   const message = 'this form belongs to a session that has ended. Sign in and open the form again.';
-  return new ServiceError('token-invalid', 'Invalid token.', { problems: [{ field: 'token', message }] });
+  return usualError('token-invalid', { problems: [{ field: 'token', message }] });
 }

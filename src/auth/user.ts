@@ -1,7 +1,7 @@
 // Users and the rules for changing them: names are unique, ignoring case, and at least one local administrator remains.
 import { Secret } from '../lib/audit-fields.ts';
 import type { Caller, Role } from '../lib/caller.ts';
-import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
+import { type Problem, ServiceError, invalid, usualError } from '../lib/errors.ts';
 import { isXmlText } from '../lib/text.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -164,7 +164,7 @@ export function sessionsOf(reader: Reader, { username }: User, at: number): Toke
 /** The user may have been removed since the caller was identified. */
 export function requireOwnUser(reader: Reader, caller: Caller): User {
   const user = caller && findUser(reader, caller.username);
-  if (!user) throw new ServiceError('token-invalid', 'Invalid token.');
+  if (!user) throw usualError('token-invalid');
   return user;
 }
 

@@ -7,6 +7,7 @@ import { type Readable, Transform } from 'node:stream';
 import { networkOf } from '../lib/address.ts';
 import { EarliestTimer } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
+import { unreadableBody } from './errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { onAnswered } from './answer-limits.ts';
 import { clientAddress } from './client-address.ts';
@@ -109,7 +110,7 @@ export class BodyLimits {
  * unknown.
  */
 function requireOpen({ raw }: FastifyRequest): void {
-  if (raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
+  if (raw.destroyed) throw unreadableBody();
 }
 
 function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {
@@ -205,13 +206,11 @@ class Merger {
 }
 
 function chunksTooSmall(): ServiceError {
-  return new ServiceError('invalid', 'The request body cannot be read.', {
-    problems: [
-      {
-        message: `The chunks of a body over ${maxMergedBytes} bytes must have at least ${minAverageChunkBytes} bytes on average.`,
-      },
-    ],
-  });
+  return unreadableBody([
+    {
+      message: `The chunks of a body over ${maxMergedBytes} bytes must have at least ${minAverageChunkBytes} bytes on average.`,
+    },
+  ]);
 }
 
 /** Counts bytes in all and by network. Signed-in callers count as one network. */

@@ -2,7 +2,15 @@
 // HTTP.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../lib/errors.ts';
+import {
+  type ErrorKind,
+  type Problem,
+  ServiceError,
+  errorHeaders,
+  formatProblem,
+  tooLarge,
+  usualError,
+} from '../lib/errors.ts';
 import { connectionLimits, maxBodyBytes } from './limits.ts';
 
 /** `code` differs from the status only where clients of this family of APIs expect it. */
@@ -56,24 +64,23 @@ export function asServiceError(error: unknown): ServiceError | undefined {
   if (statusCode === 413) return tooLarge({ message: `The body must be at most ${maxBodyBytes} bytes.` });
   if (statusCode === 415) return unsupportedMediaType();
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
-    return new ServiceError('invalid', 'The request body cannot be read.');
+    return unreadableBody();
   }
   return undefined;
 }
 
-export function unsupportedMediaType(): ServiceError {
-  return new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
-    problems: [
-      {
-        field: 'Content-Type',
-        message: 'must be application/x-www-form-urlencoded or multipart/form-data.',
-      },
-    ],
-  });
+export function unsupportedMediaType(
+  message = 'must be application/x-www-form-urlencoded or multipart/form-data.',
+): ServiceError {
+  return usualError('unsupported-media-type', { problems: [{ field: 'Content-Type', message }] });
+}
+
+export function unreadableBody(problems: readonly Problem[] = []): ServiceError {
+  return new ServiceError('invalid', 'The request body cannot be read.', { problems });
 }
 
 export function notFound(): ServiceError {
-  return new ServiceError('not-found', 'There is nothing at this address.');
+  return usualError('not-found');
 }
 
 export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {

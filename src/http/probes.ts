@@ -1,9 +1,7 @@
 // /health, /ready, /metrics, openapi.json, and the redirect from /.
-import { bearerToken } from '../lib/caller.ts';
 import type { FastifyInstance } from 'fastify';
-import { ServiceError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import { isSameSecret } from '../lib/secret.ts';
+import { requireBearer } from '../lib/secret.ts';
 import { jsonHeaders, sendJson, SharedAnswers } from './answers.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -21,20 +19,11 @@ export function registerMetrics(app: FastifyInstance, metrics: Metrics, token: s
     ...options,
     url: '/metrics',
     handler: async ({ headers }, reply) => {
-      if (token !== undefined) requireToken(headers.authorization, token);
+      if (token !== undefined) requireBearer(headers.authorization, 'METRICS_TOKEN', token);
       const { contentType, text } = await metrics.render();
       return reply.header('content-type', contentType).send(text);
     },
   });
-}
-
-function requireToken(authorization: string | undefined, token: string): void {
-  const problem = { field: 'Authorization', message: 'must be Bearer and the value of METRICS_TOKEN.' };
-  const given = bearerToken(authorization);
-  if (given === undefined)
-    throw new ServiceError('token-missing', 'Token required.', { problems: [problem] });
-  if (!isSameSecret(given, token))
-    throw new ServiceError('token-invalid', 'Invalid token.', { problems: [problem] });
 }
 
 export function registerProbes(

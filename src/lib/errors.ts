@@ -16,6 +16,23 @@ export type ErrorKind =
   | 'read-only'
   | 'unavailable';
 
+/** What most errors of a kind say. */
+export const usualMessages: Readonly<Record<ErrorKind, string>> = {
+  invalid: 'Invalid or missing input parameters.',
+  'wrong-credentials': 'Unable to generate token.',
+  'token-missing': 'Token required.',
+  'token-invalid': 'Invalid token.',
+  forbidden: 'This needs the role administrator.',
+  'not-found': 'There is nothing at this address.',
+  'method-not-allowed': 'The method is not allowed here.',
+  conflict: 'The request conflicts with the current state.',
+  'too-large': 'The request is too large.',
+  'unsupported-media-type': 'The content type of the request is not supported.',
+  'too-many-requests': 'Too many sign-in attempts.',
+  'read-only': 'The system is in read-only mode.',
+  unavailable: 'The server is temporarily unavailable.',
+};
+
 export type Problem = {
   readonly field?: string;
   /** The subject of the sentence is the field: `must be true or false.` */
@@ -59,6 +76,10 @@ export class ServiceError extends Error {
   }
 }
 
+export function usualError(kind: ErrorKind, options?: ErrorOptions): ServiceError {
+  return new ServiceError(kind, usualMessages[kind], options);
+}
+
 export function errorHeaders({ retryAfterSeconds, allow }: ServiceError): Record<string, string> {
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(retryAfterSeconds);
@@ -66,12 +87,16 @@ export function errorHeaders({ retryAfterSeconds, allow }: ServiceError): Record
   return headers;
 }
 
+export function databaseUnreachable(): ServiceError {
+  return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
+}
+
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ServiceError && error.kind === 'unavailable';
 }
 
 export function invalid(problems: readonly Problem[]): ServiceError {
-  return new ServiceError('invalid', 'Invalid or missing input parameters.', { problems });
+  return usualError('invalid', { problems });
 }
 
 export function invalidField(field: string, message: string): ServiceError {
@@ -83,7 +108,7 @@ export function methodNotAllowed(method: string, allow: readonly string[]): Serv
 }
 
 export function tooLarge(problem: Problem): ServiceError {
-  return new ServiceError('too-large', 'The request is too large.', { problems: [problem] });
+  return usualError('too-large', { problems: [problem] });
 }
 
 /**

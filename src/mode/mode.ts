@@ -1,5 +1,5 @@
 // Read-only mode: the system is read-only while an upgrade job runs, or when an administrator has set it so.
-import { ServiceError } from '../lib/errors.ts';
+import { ServiceError, usualError } from '../lib/errors.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -56,7 +56,7 @@ export function changeMode(transaction: Transaction, change: ModeChange, isJobRu
 
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {
   if (!isReadOnly) return;
-  throw new ServiceError('read-only', 'The system is in read-only mode.', {
+  throw usualError('read-only', {
     problems: message === '' ? [] : [{ message }],
     retryAfterSeconds: 60,
   });

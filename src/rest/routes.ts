@@ -12,10 +12,18 @@ import {
   notFound,
   toErrorResponse,
   unsupportedMediaType,
+  unreadableBody,
 } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
-import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../lib/errors.ts';
+import {
+  type Problem,
+  ServiceError,
+  invalid,
+  invalidField,
+  methodNotAllowed,
+  usualError,
+} from '../lib/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
@@ -127,7 +135,7 @@ async function hasBytes(payload: NodeJS.ReadableStream): Promise<boolean> {
     return false;
   } catch {
     // The client has closed the connection.
-    throw new ServiceError('invalid', 'The request body cannot be read.');
+    throw unreadableBody();
   }
 }
 
@@ -219,7 +227,7 @@ function readForm(rest: RestRequest, request: FastifyRequest): void {
 function requireRole(caller: Caller, access: Access): void {
   if (mayCall(caller, access)) return;
   throw caller === undefined
-    ? new ServiceError('token-missing', 'Token required.')
+    ? usualError('token-missing')
     : new ServiceError('forbidden', `This needs the role ${access}.`);
 }
 

@@ -5,7 +5,7 @@ import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
 import type { Caller, Identify } from '../lib/caller.ts';
-import { ServiceError } from '../lib/errors.ts';
+import { ServiceError, usualError } from '../lib/errors.ts';
 import { soapContentTypes } from './envelope.ts';
 import { toFault, toFaultResponse } from './faults.ts';
 import {
@@ -31,6 +31,11 @@ declare module 'fastify' {
     /** The element of the envelope that the fault is about. */
     faultElement: string | null;
   }
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyContextConfig {
+    /** The names of the operations, if the route takes SOAP calls. */
+    soapOperations?: readonly string[];
+  }
 }
 
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
@@ -54,7 +59,7 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
   });
   scope.setErrorHandler((error, request, reply) => answerError(error, request, reply, handler.namespace));
 
-  scope.post('', async (request, reply) => {
+  scope.post('', { config: { soapOperations: handler.operations } }, async (request, reply) => {
     const body = (request.body as Buffer | undefined) ?? empty;
     const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
     if ('fault' in result) return sendFault(result, request, reply);
@@ -89,7 +94,7 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
 /** The session of a browser counts only together with the form token of the page that tries operations. */
 async function callerOf(request: FastifyRequest, { identify, requireTokens }: SoapOptions): Promise<Caller> {
   const identity = await identify(credentialsOf(request, queryToken(request)));
-  if (!identity && requireTokens) throw new ServiceError('token-missing', 'Token required.');
+  if (!identity && requireTokens) throw usualError('token-missing');
   return identity?.caller;
 }
 

@@ -1,12 +1,11 @@
 // The HTTP client and the executor of a controlled server, which failure rules delay and let fail.
 import { toErrorResponse } from '../http/errors.ts';
-import { ServiceError } from '../lib/errors.ts';
 import { RequestError } from '../lib/request-error.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Executor, StepContext } from '../upgrades/executors/executor.ts';
 import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../webhooks/sending/http-client.ts';
 import type { ControlClock } from './clock.ts';
-import { type FailureRules, type Match, refusals, type Respond } from './rule.ts';
+import { type FailureRules, type Match, type Respond, typicalError } from './rule.ts';
 
 type FailingClientOptions = {
   readonly client: HttpClient;
@@ -65,7 +64,7 @@ function isAnswer({ status, error, disconnect }: Respond): boolean {
 
 function answerOf({ status, error }: Respond): ReceivedResponse {
   if (error !== undefined) {
-    const response = toErrorResponse(new ServiceError(error, refusals[error].message));
+    const response = toErrorResponse(typicalError(error));
     return { status: response.status, headers: {}, body: Buffer.from(JSON.stringify(response.body)) };
   }
   if (status !== undefined) return { status, headers: {}, body: Buffer.alloc(0) };

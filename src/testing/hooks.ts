@@ -21,7 +21,7 @@ import {
   type Match,
   type Respond,
   isSameTemplate,
-  refusals,
+  typicalError,
 } from './rule.ts';
 
 type ControlHooks = {
@@ -56,7 +56,7 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
 
   http.addHook('onRoute', ({ url, config }) => {
     const template = config?.rest?.template ?? routeTemplate(url);
-    onRoute({ template, isSoap: template === catalogPath });
+    onRoute({ template, soapOperations: config?.soapOperations ?? [] });
   });
 
   http.addHook('onRequest', async (request, reply) => {
@@ -194,10 +194,7 @@ async function answerByRule(
     request.raw.socket.destroy();
     return reply;
   }
-  if (error !== undefined) {
-    const { message, ...rest } = refusals[error];
-    throw new ServiceError(error, message, rest);
-  }
+  if (error !== undefined) throw typicalError(error);
   if (fault !== undefined) {
     const kind = fault === 'Client' ? 'invalid' : 'unavailable';
     const rendered = toFault(new ServiceError(kind, ruleMessage), catalogNamespace);

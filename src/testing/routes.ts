@@ -7,12 +7,11 @@ import type { AppOptions } from '../app/start.ts';
 import { integerText } from '../config/value-schemas.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { sendJson } from '../http/answers.ts';
-import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
+import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import { checkHeaders, withoutSchemas } from '../http/server.ts';
 import { isLoopbackHost } from '../lib/address.ts';
-import { bearerToken } from '../lib/caller.ts';
 import { invalidField, methodNotAllowed, ServiceError } from '../lib/errors.ts';
-import { isSameSecret } from '../lib/secret.ts';
+import { requireBearer } from '../lib/secret.ts';
 import { ControlledServer } from './controlled-server.ts';
 import { integer, maxAdvanceMs, maxDate, parseInput } from './input.ts';
 import { addPage } from './page.ts';
@@ -164,10 +163,7 @@ function bodyOf({ body }: FastifyRequest): unknown {
 
 function refuseMediaType({ headers }: FastifyRequest, allowed: string): void {
   const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
-  if (type.trim().toLowerCase() !== allowed)
-    throw new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
-      problems: [{ field: 'Content-Type', message: `must be ${allowed}.` }],
-    });
+  if (type.trim().toLowerCase() !== allowed) throw unsupportedMediaType(`must be ${allowed}.`);
 }
 
 function asControlError(thrown: unknown, maxBytes: number): ServiceError | undefined {
@@ -190,11 +186,7 @@ function checkAccess({ headers }: FastifyRequest, own: URL, token: string | unde
   if (origin !== undefined && ![own.origin, `http://${host}`, `https://${host}`].includes(origin))
     throw forbidden('Origin', `must be that of this server.`);
   if (token === undefined) return refuseProxied(headers);
-  const given = bearerToken(headers.authorization);
-  if (given === undefined)
-    throw new ServiceError('token-missing', 'Token required.', { problems: [tokenProblem] });
-  if (!isSameSecret(given, token))
-    throw new ServiceError('token-invalid', 'Invalid token.', { problems: [tokenProblem] });
+  requireBearer(headers.authorization, 'TEST_CONTROL_TOKEN', token);
 }
 
 /** Any site could send a form without a header that names the origin, if a browser sent one. */
@@ -202,11 +194,6 @@ function checkFormOrigin({ headers }: FastifyRequest): void {
   if (headers.origin === undefined && headers['sec-fetch-site'] !== 'same-origin')
     throw forbidden('Origin', 'must be given with a form.');
 }
-
-const tokenProblem = {
-  field: 'Authorization',
-  message: 'must be Bearer and the value of TEST_CONTROL_TOKEN.',
-};
 
 /** Behind a proxy, every client seems to be on this machine. */
 function refuseProxied(headers: FastifyRequest['headers']): void {

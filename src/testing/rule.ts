@@ -1,29 +1,22 @@
 // Failure rules: what a rule matches, how it responds, and the check of rules that tests send.
 import * as z from 'zod';
-import { type ErrorKind, ServiceError } from '../lib/errors.ts';
+import { type ErrorKind, ServiceError, usualError, usualMessages } from '../lib/errors.ts';
 import { stepIds } from '../upgrades/planning/step-ids.ts';
 import { integer } from './input.ts';
 
-/** Every error kind, with the message and the headers of a typical refusal. */
-export const refusals: Readonly<
-  Record<ErrorKind, { message: string; retryAfterSeconds?: number; allow?: readonly string[] }>
-> = {
-  invalid: { message: 'Invalid or missing input parameters.' },
-  'wrong-credentials': { message: 'Unable to generate token.' },
-  'token-missing': { message: 'Token required.' },
-  'token-invalid': { message: 'Invalid token.' },
-  forbidden: { message: 'This needs the role administrator.' },
-  'not-found': { message: 'There is nothing at this address.' },
-  'method-not-allowed': { message: 'The method is not allowed here.', allow: ['GET', 'HEAD', 'POST'] },
-  conflict: { message: 'The request conflicts with the current state.' },
-  'too-large': { message: 'The request is too large.' },
-  'unsupported-media-type': { message: 'The content type of the request is not supported.' },
-  'too-many-requests': { message: 'Too many sign-in attempts.', retryAfterSeconds: 60 },
-  'read-only': { message: 'The system is in read-only mode.', retryAfterSeconds: 5 },
-  unavailable: { message: 'The server is temporarily unavailable.', retryAfterSeconds: 5 },
+/** An error of the kind with the headers of a typical one. */
+export function typicalError(kind: ErrorKind): ServiceError {
+  return usualError(kind, typicalOptions[kind]);
+}
+
+const typicalOptions: Partial<Record<ErrorKind, ConstructorParameters<typeof ServiceError>[2]>> = {
+  'method-not-allowed': { allow: ['GET', 'HEAD', 'POST'] },
+  'too-many-requests': { retryAfterSeconds: 60 },
+  'read-only': { retryAfterSeconds: 5 },
+  unavailable: { retryAfterSeconds: 5 },
 };
 
-const errorKinds = Object.keys(refusals) as [ErrorKind, ...ErrorKind[]];
+const errorKinds = Object.keys(usualMessages) as [ErrorKind, ...ErrorKind[]];
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const;
 const maxDelayMs = 600_000;
 const maxRules = 1000;
@@ -116,8 +109,8 @@ type ActiveRule = NewRule & { readonly id: string; hits: number };
 
 export type RulesDump = { readonly list: readonly ActiveRule[]; readonly lastId: number };
 
-/** A route of the server. `isSoap`: the address of SOAP calls. */
-export type KnownRoute = { readonly template: string; readonly isSoap: boolean };
+/** A route of the server. Only that of SOAP calls has operations. */
+export type KnownRoute = { readonly template: string; readonly soapOperations: readonly string[] };
 
 /** Checks a rule in itself and against the routes of the server. */
 export function ruleSchemaFor(routes: () => readonly KnownRoute[]) {
@@ -130,7 +123,7 @@ export function ruleSchemaFor(routes: () => readonly KnownRoute[]) {
         ['match', 'route'],
         'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
       );
-    const mayFault = match.soapOperation !== undefined || route?.isSoap === true;
+    const mayFault = match.soapOperation !== undefined || (route?.soapOperations.length ?? 0) > 0;
     if (respond.fault !== undefined && !mayFault)
       refuse(
         ['respond', 'fault'],

@@ -1,8 +1,7 @@
 // Failure rules: what they match, how they respond, and that every error of the contract can be rehearsed.
 import { beforeEach, describe, expect, it } from 'vitest';
 import { toErrorResponse } from '../../src/http/errors.ts';
-import { type ErrorKind, ServiceError } from '../../src/lib/errors.ts';
-import { refusals } from '../../src/testing/rule.ts';
+import { type ErrorKind, ServiceError, usualMessages } from '../../src/lib/errors.ts';
 import { namespace } from '../kit/server.ts';
 import { createWebhook, startControl, startReceiver } from './kit.ts';
 
@@ -177,7 +176,7 @@ const documented: Partial<Record<ErrorKind, () => Promise<Response>>> = {
   'unsupported-media-type': () => send('/admin/mode/update', { ...json, body: '{}' }),
 };
 
-it.each(Object.keys(refusals) as ErrorKind[])(
+it.each(Object.keys(usualMessages) as ErrorKind[])(
   'the error kind %s is rehearsed by one rule over REST and SOAP, and answered to a documented request in the same way',
   async (kind) => {
     const { status, body } = toErrorResponse(new ServiceError(kind, ''));

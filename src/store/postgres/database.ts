@@ -1,8 +1,8 @@
 // Connects to PostgreSQL: connection pool, settings and timeouts.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import type { ServiceError } from '../../lib/errors.ts';
-import { busy, isBusy, isDown, isRefused, outdatedProgram, programProblem, unreachable } from './errors.ts';
+import { type ServiceError, databaseUnreachable } from '../../lib/errors.ts';
+import { busy, isBusy, isDown, isRefused, outdatedProgram, programProblem } from './errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
@@ -142,7 +142,7 @@ export class Database {
    * unavailable for work that nobody waits for.
    */
   use<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    return this.#failure || this.#isClosed ? Promise.reject(unreachable()) : this.#use(work);
+    return this.#failure || this.#isClosed ? Promise.reject(databaseUnreachable()) : this.#use(work);
   }
 
   /** Tries the work also while the database is unavailable, and makes it available if it succeeds. */
@@ -308,7 +308,7 @@ export class Database {
       if (!this.#failure)
         this.#options.logger?.warn({ reason: failure.message }, 'the database cannot be reached');
       this.#failure = failure;
-      throw unreachable();
+      throw databaseUnreachable();
     }
   }
 }

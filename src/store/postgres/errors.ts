@@ -44,7 +44,3 @@ export function outdatedProgram(): ServiceError {
   const message = `The server cannot write: ${programProblem}.`;
   return new ServiceError('unavailable', message, { retryAfterSeconds: 5 });
 }
-
-export function unreachable(): ServiceError {
-  return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
-}

@@ -46,6 +46,14 @@ export function readProcess(pid) {
   };
 }
 
+/** The processor time of all threads that run, exact to a nanosecond. Unlike `ownMs`, it measures a few requests. */
+export function scheduledMs(pid) {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const read = (thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ', 1)[0]);
+  return threads.reduce((sum, thread) => sum + read(thread), 0) / 1e6;
+}
+
 /** The resident memory now and its peak, in MB. */
 export function readMemory(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -1,4 +1,4 @@
-// The load of bench/speed.js, in its own process: each connection sends one request at a time. It uses bare
+// The load of bench/speed.js, in its own process: each connection sends one request at a time, until `count` are sent. It uses bare
 // sockets, because an HTTP client needs as much CPU time as the servers under load.
 import { Buffer } from 'node:buffer';
 import { connect } from 'node:net';
@@ -12,10 +12,9 @@ function busyMs() {
   return (user + system) / 1000;
 }
 
-function run({ port, requests, connections, ms, status, length }) {
+function run({ port, requests, connections, count, status, length }) {
   return new Promise((resolve, reject) => {
     let asked = 0;
-    let answered = 0;
     let open = connections;
     const started = performance.now();
     const busyBefore = busyMs();
@@ -28,7 +27,7 @@ function run({ port, requests, connections, ms, status, length }) {
     function end(socket) {
       socket.end();
       open -= 1;
-      if (open === 0) resolve({ answered, ms: performance.now() - started, busyMs: busyMs() - busyBefore });
+      if (open === 0) resolve({ ms: performance.now() - started, busyMs: busyMs() - busyBefore });
     }
 
     function openOne() {
@@ -39,8 +38,7 @@ function run({ port, requests, connections, ms, status, length }) {
       }
       function read(size, chunk) {
         if (!isWhole(chunk.subarray(0, size))) return;
-        answered += 1;
-        if (performance.now() - started >= ms) end(socket);
+        if (asked >= count) end(socket);
         else ask();
       }
       const callback = (size, chunk) => {

@@ -4,7 +4,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { request } from 'undici';
-import { processorMs, readMemory, startProcess } from '../processes.js';
+import { readMemory, scheduledMs, startProcess } from '../processes.js';
 import { credentials, startMain } from '../server.js';
 
 const fileOf = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -15,7 +15,6 @@ const startOther = (name) => (folder) =>
 const sides = {
   server: { start: (env) => startMain({ env }), first: '/health' },
   limit: { start: startOther('bare.js'), first: '/health' },
-  peer: { start: startOther('peer.js'), first: '/services?wsdl' },
 };
 
 /** `given`: the variables of the server, or the folder with the answers of the others. */
@@ -34,7 +33,7 @@ export async function start(side, given) {
     ask,
     ms: performance.now() - started,
     port: Number(new URL(address).port),
-    busyMs: () => processorMs([child.pid]),
+    busyMs: () => scheduledMs(child.pid),
     residentMb: () => readMemory(child.pid).resident,
     async stop() {
       child.kill('SIGKILL');

@@ -1,33 +1,19 @@
-// Measures requests per second for bench/speed.js: the server under test, its limit and its peer in alternating rounds.
+// Measures the processor time of requests for bench/speed.js: the server under test and its limit in turns.
 import { Buffer } from 'node:buffer';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { XMLParser } from 'fast-xml-parser';
-import { median } from '../kit.js';
+import { median, percentile } from '../kit.js';
 import { start } from './processes.js';
 
-/** By then V8 has compiled the hot code. */
-const warmUpMs = 3000;
+/** By then V8 has compiled the hot code: a ratio after 150 requests differs by a fifth from the same after 2,500. */
+const usualWarmUp = 1500;
+const usualSlice = 800;
+/** Of each round: in turns, because other work on the machine changes. */
+const slices = 3;
 
 const textOf = ({ bytes }) => bytes.toString();
-
-/** The server and the peer use different prefixes and attributes for the same answer. */
-function readAnswer(answer) {
-  const isArray = (name) => name === 'ServiceDescription';
-  const parser = new XMLParser({
-    removeNSPrefix: true,
-    ignoreAttributes: true,
-    parseTagValue: false,
-    isArray,
-  });
-  const [response] = Object.values(parser.parse(textOf(answer)).Envelope.Body);
-  return {
-    MessageVersion: response.MessageVersion,
-    services: response.ServiceDescriptions?.ServiceDescription,
-  };
-}
 
 function refuse(what, answer) {
   throw new Error(`${what} answers ${answer.status}: ${textOf(answer).slice(0, 500)}`);
@@ -39,12 +25,6 @@ async function startLimit(folder, { method, path }, { body, status = 200 }, answ
   for (const [n, { bytes }] of answers.entries())
     await writeFile(join(folder, `${String(n).padStart(5, '0')}.answer`), bytes);
   return start('limit', folder);
-}
-
-async function startPeer(folder, server, answer) {
-  await writeFile(join(folder, 'catalog.wsdl'), textOf(await server.ask({ path: '/services?wsdl' })));
-  await writeFile(join(folder, 'peer.json'), JSON.stringify(readAnswer(answer)));
-  return start('peer', folder);
 }
 
 function toBytes({ method, path, headers, body = '' }) {
@@ -75,59 +55,46 @@ async function startSides(work, folder) {
   const sides = { server, limit: await startLimit(folder, asked[0], work, answers) };
   const bare = await sides.limit.ask(asked[0]);
   if (!isDeepStrictEqual(bare, first)) refuse('the limit', bare);
-  const lengths = { server: length, limit: length };
-  if (work.hasPeer) {
-    sides.peer = await startPeer(folder, server, first);
-    const answer = await sides.peer.ask(asked[0]);
-    if (answer.status !== 200 || !isDeepStrictEqual(readAnswer(answer), readAnswer(first)))
-      refuse('the peer', answer);
-  }
-  const task = { requests: asked.map(toBytes), connections, status };
-  return Object.entries(sides).map(([name, side]) => ({
-    name,
-    side,
-    task: { ...task, port: side.port, length: lengths[name] },
-  }));
+  const task = { requests: asked.map(toBytes), connections, status, length };
+  return Object.entries(sides).map(([name, side]) => ({ name, side, task: { ...task, port: side.port } }));
 }
 
-async function measure({ side, task }, load, ms) {
-  await load.run({ ...task, ms: ms / 2 });
+async function measure({ side, task }, load, count) {
   const before = side.busyMs();
-  const ran = await load.run({ ...task, ms });
-  return {
-    rate: (ran.answered * 1000) / ran.ms,
-    cost: (side.busyMs() - before) / ran.answered,
-    loadBusy: ran.busyMs / ran.ms,
-  };
+  const ran = await load.run({ ...task, count });
+  return { costMs: (side.busyMs() - before) / count, loadBusy: ran.busyMs / ran.ms };
 }
 
-async function measureOnce(work, load, ms) {
+async function measureRound(work, load) {
   const folder = await mkdtemp(join(tmpdir(), 'steward-speed-'));
   const sides = await startSides(work, folder);
-  const figures = {};
-  for (const each of sides) await measure(each, load, Math.min(warmUpMs, 3 * ms));
-  for (const each of sides) figures[each.name] = await measure(each, load, ms);
+  const { warmUp = usualWarmUp, slice = usualSlice } = work;
+  for (const each of sides) await measure(each, load, warmUp);
+  const measured = [];
+  for (let n = 0; n < slices; n += 1) {
+    const figures = {};
+    for (const each of n % 2 === 0 ? sides : sides.toReversed())
+      figures[each.name] = await measure(each, load, slice);
+    measured.push(figures);
+  }
   for (const { side } of sides) await side.stop();
   await rm(folder, { recursive: true });
-  return figures;
+  return measured;
 }
 
 /**
- * Each ratio is of one round, because other work on the machine changes between rounds. Each round starts new
- * processes: the memory layout of a process makes it a few percent faster or slower for its whole life.
+ * The cost of a request is its processor time. Each ratio is of one slice. Each round starts new processes: the memory
+ * layout of a process makes it a few percent faster or slower for its whole life.
  */
-export async function compareRates(work, load, { rounds, ms }) {
+export async function compareCosts(work, load, rounds) {
   const measured = [];
-  for (let round = 0; round < rounds; round += 1) measured.push(await measureOnce(work, load, ms));
-  const over = (figureOf) => median(measured.map(figureOf));
-  const names = Object.keys(measured[0]);
-  const costs = names.map((name) => [name, over((figures) => figures[name].cost)]);
+  for (let round = 0; round < rounds; round += 1) measured.push(...(await measureRound(work, load)));
+  const ratios = measured.map(({ server, limit }) => limit.costMs / server.costMs);
   return {
-    server: over(({ server }) => server.rate),
-    limit: over(({ limit }) => limit.rate),
-    ratio: over(({ server, limit }) => server.rate / limit.rate),
-    ratioToPeer: work.hasPeer && over(({ server, peer }) => server.rate / peer.rate),
-    costs: Object.fromEntries(costs),
-    loadBusy: Math.max(...names.map((name) => over((figures) => figures[name].loadBusy))),
+    server: median(measured.map(({ server }) => server.costMs)),
+    limit: median(measured.map(({ limit }) => limit.costMs)),
+    ratio: median(ratios),
+    quartiles: [percentile(ratios, 0.25), percentile(ratios, 0.75)],
+    loadBusy: Math.max(...measured.flatMap(({ server, limit }) => [server.loadBusy, limit.loadBusy])),
   };
 }

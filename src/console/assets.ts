@@ -75,7 +75,7 @@ export class Assets {
             'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
             'cross-origin-resource-policy': 'same-origin',
           });
-          return this.#answers.send(reply, [content], content);
+          return this.#answers.bodyFor(reply, [content], content);
         },
       });
     }

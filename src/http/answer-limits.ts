@@ -76,8 +76,15 @@ export function limitAnswersInMemory(app: FastifyInstance): void {
 
 const { maxUnanswered } = connectionLimits;
 
-/** `burst`: the requests since other connections had a turn. */
-type Pipeline = { unanswered: number; burst: number };
+class Pipeline {
+  unanswered = 0;
+  /** The requests since other connections had a turn. */
+  burst = 0;
+
+  readonly onAnswered = () => {
+    this.unanswered -= 1;
+  };
+}
 
 /**
  * Closes a connection if more than `maxUnanswered` of its requests wait for their answers. After as many requests of one
@@ -89,11 +96,11 @@ export function limitPipelines(handle: RequestListener): RequestListener {
   const pipelines = new WeakMap<Socket, Pipeline>();
   return (request, response) => {
     const { socket } = request;
-    const pipeline = pipelines.get(socket) ?? { unanswered: 0, burst: 0 };
+    const pipeline = pipelines.get(socket) ?? new Pipeline();
     pipelines.set(socket, pipeline);
     pipeline.unanswered += 1;
     if (pipeline.unanswered > maxUnanswered) return void socket.destroy();
-    response.once('close', () => (pipeline.unanswered -= 1));
+    response.on('close', pipeline.onAnswered);
     pipeline.burst += 1;
     if (pipeline.burst === maxUnanswered) setImmediate(() => (pipeline.burst = 0));
     if (pipeline.burst <= maxUnanswered) return handle(request, response);

@@ -23,49 +23,53 @@ function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
   return reply;
 }
 
-/** Sends answers that many clients get. */
+export type Body = Buffer | Readable;
+
+/** The bodies of answers that many clients get. */
 export class SharedAnswers {
+  readonly #joined = new WeakMap<Buffer, Buffer>();
   readonly #compressed = new WeakMap<Buffer, Promise<Buffer>>();
 
-  /** Equal keys have equal parts. Without a key, the answer is not compressed. */
-  send(reply: FastifyReply, parts: readonly Buffer[], key: Buffer | undefined): FastifyReply {
+  /** Adds the headers of the body too. Equal keys have equal parts. Without a key, the body is not compressed. */
+  bodyFor(reply: FastifyReply, parts: readonly Buffer[], key: Buffer | undefined): Body | Promise<Body> {
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-    if (key !== undefined && bytes > minBytes) {
-      if (acceptsGzip(reply)) {
-        this.#compress(parts, key)
-          .then(
-            (compressed) => reply.headers(compressedHeaders).send(compressed),
-            () => {
-              this.#compressed.delete(key);
-              return sendPlain(reply, parts, bytes);
-            },
-          )
-          .catch((error: unknown) => reply.send(error));
-        return reply;
-      }
+    if (key === undefined) return plainBody(reply, parts, bytes);
+    if (bytes > minBytes) {
       // A cache must not send this answer to every client.
       void reply.header('vary', compressedHeaders.vary);
+      if (acceptsGzip(reply)) return this.#compress(reply, parts, key, bytes);
     }
-    return sendPlain(reply, parts, bytes);
+    const body = this.#joined.get(key) ?? plainBody(reply, parts, bytes);
+    if (Buffer.isBuffer(body)) this.#joined.set(key, body);
+    return body;
   }
 
-  #compress(parts: readonly Buffer[], key: Buffer): Promise<Buffer> {
+  async #compress(reply: FastifyReply, parts: readonly Buffer[], key: Buffer, bytes: number): Promise<Body> {
     const compressed = this.#compressed.get(key) ?? buffer(Readable.from(parts).pipe(createGzip()));
     this.#compressed.set(key, compressed);
-    return compressed;
+    try {
+      const body = await compressed;
+      void reply.headers(compressedHeaders);
+      return body;
+    } catch {
+      this.#compressed.delete(key);
+      return plainBody(reply, parts, bytes);
+    }
   }
 }
 
 /** A large answer is not copied for each client. A stream of several parts costs more than one buffer. */
-function sendPlain(reply: FastifyReply, parts: readonly Buffer[], bytes: number): FastifyReply {
-  if (parts.length === 1) return reply.send(parts[0]);
-  if (bytes <= largeAnswers.minBytes) return reply.send(Buffer.concat(parts));
+function plainBody(reply: FastifyReply, parts: readonly Buffer[], bytes: number): Body {
+  if (parts.length === 1 && parts[0]) return parts[0];
+  if (bytes <= largeAnswers.minBytes) return Buffer.concat(parts);
   for (const part of parts) reply.server.answersInMemory.hold(reply, part);
-  return reply.header('content-length', bytes).send(Readable.from(parts));
+  void reply.header('content-length', bytes);
+  return Readable.from(parts);
 }
 
 function acceptsGzip({ request: { headers } }: FastifyReply): boolean {
-  if (headers['accept-encoding'] === undefined) return false;
+  // Most programs send no such coding.
+  if (!/gzip|\*/i.test(headers['accept-encoding'] ?? '')) return false;
   const negotiator = new Negotiator({ headers });
   return negotiator.encoding(['gzip', 'identity']) === 'gzip';
 }

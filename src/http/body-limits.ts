@@ -45,6 +45,8 @@ type BodyLimitsOptions = {
   readonly isSignedIn: (request: FastifyRequest) => Promise<boolean>;
 };
 
+type Received = (error: Error | null, body?: Readable) => void;
+
 export class BodyLimits {
   readonly #isSignedIn: BodyLimitsOptions['isSignedIn'];
   readonly #signedIn: ByteBudget;
@@ -63,21 +65,28 @@ export class BodyLimits {
   }
 
   /**
-   * The body for the parsers. A small body that has arrived together with the headers is the payload itself: it
-   * costs nothing here. Every other body is counted, and refused when it exceeds a limit.
+   * Calls `done` with the body for the parsers. A small body that has arrived together with the headers is the payload
+   * itself: it costs nothing here. Every other body is counted, and refused when it exceeds a limit.
    */
-  async receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
-    // In the next microtask, the payload holds everything that has arrived together with the headers.
-    await Promise.resolve();
-    requireOpen(request);
-    if (hasArrived(request, payload)) return payload;
-    const isSignedIn = await this.#isSignedIn(request);
-    requireOpen(request);
-    return this.#count(request, reply, payload, isSignedIn);
+  receive(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Received): void {
+    // Then the payload holds everything that has arrived together with the headers.
+    queueMicrotask(() => {
+      // The client may have closed the connection: then its body never ends, and its network is unknown.
+      if (request.raw.destroyed) done(unreadableBody());
+      else if (hasArrived(request, payload)) done(null, payload);
+      else this.#receiveSlowly(request, reply, payload).then((body) => done(null, body), done);
+    });
   }
 
   stop(): void {
     this.#arrivals.stop();
+  }
+
+  async #receiveSlowly(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
+    const isSignedIn = await this.#isSignedIn(request);
+    if (request.raw.destroyed) throw unreadableBody();
+    request.countedBody = this.#count(request, reply, payload, isSignedIn);
+    return request.countedBody;
   }
 
   #count(request: FastifyRequest, reply: FastifyReply, payload: Readable, isSignedIn: boolean): Readable {
@@ -105,22 +114,9 @@ export class BodyLimits {
   }
 }
 
-/**
- * The client may have closed the connection while a hook waited. Then its body never ends, and its network is
- * unknown.
- */
-function requireOpen({ raw }: FastifyRequest): void {
-  if (raw.destroyed) throw unreadableBody();
-}
-
 function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {
   const length = Number(headers['content-length']);
   return length <= maxUncountedBytes && payload.readableLength === length;
-}
-
-/** Whether the body, if there is one, had not arrived together with the headers. */
-export function hasWaitedForBody({ receivedBody, raw }: FastifyRequest): boolean {
-  return receivedBody !== null && receivedBody !== raw;
 }
 
 /** Whether a request has a body that must be received. */

@@ -52,7 +52,7 @@ export function registerProbes(
     url: openApi.path,
     handler: (_request, reply) => {
       document ??= Buffer.from(JSON.stringify(openApi.document()));
-      return documents.send(reply.headers(jsonHeaders), [document], document);
+      return documents.bodyFor(reply.headers(jsonHeaders), [document], document);
     },
   });
   if (homePath) {

@@ -78,8 +78,8 @@ function pathOf(request: FastifyRequest): string {
 const labels = new Map<string, string>();
 
 function routeLabel(request: FastifyRequest): string {
-  const { url } = request.routeOptions;
-  if (url === undefined || isUnknown(request)) return unknownRoute;
+  if (isUnknown(request)) return unknownRoute;
+  const { url = '' } = request.routeOptions;
   const known = labels.get(url);
   if (known !== undefined) return known;
   const label = routeTemplate(url);
@@ -95,6 +95,6 @@ export function routeTemplate(url: string): string {
 /** The server gives a target that it cannot route this segment, which nothing has. */
 export const unroutableEnd = '/%25';
 
-function isUnknown({ routeOptions, is404, url }: FastifyRequest): boolean {
-  return is404 || routeOptions.url === undefined || url.endsWith(unroutableEnd);
+function isUnknown({ is404, url }: FastifyRequest): boolean {
+  return is404 || url.endsWith(unroutableEnd);
 }

@@ -28,8 +28,8 @@ import { logRequests, noteError, unroutableEnd } from './request-log.ts';
 declare module 'fastify' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    /** The stream that the parsers read. Null before `preParsing`, and for a request without a body. */
-    receivedBody: Readable | null;
+    /** The stream that the parsers read instead of `raw`. Null for a small body that has arrived with the headers. */
+    countedBody: Readable | null;
   }
   // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
@@ -101,14 +101,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
   });
-  app.decorateRequest('receivedBody', null);
+  app.decorateRequest('countedBody', null);
   app.addHook('preParsing', (request, reply, payload, done) => {
-    if (!hasBody(request)) return done(null, payload);
-    const onReceived = (body: Readable) => {
-      request.receivedBody = body;
-      done(null, body);
-    };
-    bodyLimits.receive(request, reply, payload as Readable).then(onReceived, done);
+    if (hasBody(request)) bodyLimits.receive(request, reply, payload, done);
+    else done(null, payload);
   });
   app.addHook('onClose', (_instance, done) => {
     bodyLimits.stop();

@@ -26,7 +26,7 @@ export function subnetOf(address: string): string {
 
 /** The addresses that one organization usually has: an IPv4 /24, or an IPv6 /48. */
 export function networkOf(address: string): string {
-  if (isIPv4(address)) return `${address.split('.').slice(0, 3).join('.')}.0/24`;
+  if (isIPv4(address)) return `${address.slice(0, address.lastIndexOf('.'))}.0/24`;
   return isIP(address) === 6 ? `${groupsOf(address).slice(0, 3).join(':')}::/48` : address;
 }
 

@@ -123,13 +123,20 @@ function hasBoxes(field: Field | undefined): boolean {
   return picks !== undefined || parts !== undefined;
 }
 
+/** The fields that a form may send as several inputs, each with its parts, if it has some. */
+const boxFields = oncePer((fields: Fields): ReadonlyMap<string, Parts | undefined> => {
+  const boxed = Object.entries(fields).filter(([, field]) => hasBoxes(field));
+  return new Map(boxed.map(([name, field]) => [name, metaOf(field).parts]));
+});
+
 /** Joins the boxes or parts of each field, if the form has the input with the name `boxName`. */
 export function joinBoxes(fields: Fields, form: Form): Form {
+  const boxed = boxFields(fields);
+  if (boxed.size === 0) return form;
   const joined: Record<string, Raw> = { ...form };
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, parts] of boxed) {
     const others = form[boxName(name)];
-    if (typeof others !== 'string' || !hasBoxes(field)) continue;
-    const { parts } = metaOf(field);
+    if (typeof others !== 'string') continue;
     const named = Object.keys(form)
       .filter((key) => key.startsWith(boxName(name)))
       .map((key): [string, string] => [key.slice(boxName(name).length), textIn(form, key) ?? '']);

@@ -1,5 +1,4 @@
 // A query or a urlencoded body → the fields that a route asks for.
-import { isUtf8 } from 'node:buffer';
 import { maxBodyBytes } from '../http/limits.ts';
 import { type Problem, formatProblem, invalid, tooLarge } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
@@ -92,33 +91,26 @@ function isPercentEncoded(encoded: string): boolean {
   return !/%(?![0-9A-Fa-f]{2})/.test(encoded);
 }
 
-const plus = 0x2b;
-const percent = 0x25;
-const space = 0x20;
-
 /**
- * Decodes bytes in place. Replacing each `+` in a text of 1 MiB would take a hundred times as long. The result is a
- * string of its own: in V8, a part of a string keeps the whole string in memory, so that a stored value would keep
- * the body of its request.
+ * The result is a string of its own: in V8, a part of a string keeps the whole string in memory, so that a stored value
+ * would keep the body of its request.
  */
 function decode(encoded: string): string | undefined {
-  if (!isPercentEncoded(encoded)) return undefined;
-  const bytes = Buffer.from(encoded);
-  let length = 0;
-  for (let at = 0; at < bytes.length; at += 1, length += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte === percent) {
-      bytes[length] = 16 * hexDigit(bytes[at + 1] ?? 0) + hexDigit(bytes[at + 2] ?? 0);
-      at += 2;
-    } else bytes[length] = byte === plus ? space : byte;
+  try {
+    return decodeURIComponent(encoded.includes('+') ? plusToSpace(encoded) : encoded);
+  } catch {
+    return undefined;
   }
-  const decoded = bytes.subarray(0, length);
-  return isUtf8(decoded) ? decoded.toString() : undefined;
 }
 
-/** Of `0`–`9`, `A`–`F` or `a`–`f`. */
-function hexDigit(code: number): number {
-  return code <= 0x39 ? code - 0x30 : (code | space) - 0x57;
+const plus = 0x2b;
+const space = 0x20;
+
+/** Replacing each `+` in a string of 1 MiB would take twenty times as long. */
+function plusToSpace(encoded: string): string {
+  const bytes = Buffer.from(encoded);
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === plus) bytes[at] = space;
+  return bytes.toString();
 }
 
 function hasMoreThan(text: string, mark: string, most: number): boolean {

@@ -31,7 +31,7 @@ export class MultipartReader {
   }
 
   async read(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
-    const body = request.receivedBody ?? request.raw;
+    const body = request.countedBody ?? request.raw;
     try {
       return await this.#readParts(withRaw(request, body), requested);
     } catch (error) {

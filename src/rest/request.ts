@@ -31,6 +31,8 @@ type RestRoute = {
   readonly entry: Entry;
   /** The path as OpenAPI writes it. */
   readonly template: string;
+  /** The path of the operation in the audit trail. Entries share the text. */
+  readonly auditName: string;
   readonly segments: readonly string[];
   /** Without pages there is no format html, and the session of a browser does not count. */
   readonly hasPages: boolean;

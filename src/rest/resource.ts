@@ -61,7 +61,7 @@ export type RequestContext = {
 /** A check without problems must set `prepared`, which `run` gets. */
 export type Checked<P = unknown> = { readonly problems: readonly Problem[]; readonly prepared?: P };
 
-type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
+export type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
 
 type Answer = Json | SharedJson;
 

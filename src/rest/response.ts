@@ -1,6 +1,6 @@
 // The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
-import { jsonHeaders, prefersHtml, sendJson, SharedAnswers } from '../http/answers.ts';
+import { type Body, jsonHeaders, prefersHtml, sendJson, SharedAnswers } from '../http/answers.ts';
 import { type Json, SharedJson, toText } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
@@ -22,14 +22,20 @@ export function readFormat(
 
 const sharedAnswers = new SharedAnswers();
 
-export async function sendAnswer(
+/** For Fastify: an answer that is sent already, or the body to send. */
+export function sendAnswer(
   reply: FastifyReply,
   answer: Json | SharedJson,
   format: Format | undefined,
-): Promise<FastifyReply> {
-  if (!(answer instanceof SharedJson)) return sendPlainAnswer(reply, 200, answer, format);
-  const bytes = await answer.bytes(spaceOf(format));
-  return sharedAnswers.send(reply.headers(jsonHeaders), [bytes], bytes);
+): FastifyReply | Promise<Body> {
+  return answer instanceof SharedJson
+    ? sharedBody(reply, answer, spaceOf(format))
+    : sendPlainAnswer(reply, 200, answer, format);
+}
+
+async function sharedBody(reply: FastifyReply, answer: SharedJson, space: number): Promise<Body> {
+  const bytes = await answer.bytes(space);
+  return sharedAnswers.bodyFor(reply.headers(jsonHeaders), [bytes], bytes);
 }
 
 export function sendPlainAnswer(

@@ -4,7 +4,7 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { hasWaitedForBody } from '../http/body-limits.ts';
+import type { Body } from '../http/answers.ts';
 import { credentialsOf, identifySession } from '../http/credentials.ts';
 import {
   type ErrorResponse,
@@ -35,6 +35,7 @@ import {
   type Entry,
   fieldsOf,
   type Outcome,
+  type PreparedCall,
   pathTemplate,
   type Resource,
   walk,
@@ -97,6 +98,7 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
         rest: {
           entry,
           template: pathTemplate(options.prefix, entry),
+          auditName: options.auditPrefix + entry.route,
           segments: entry.route === '' ? [] : entry.route.split('/'),
           hasPages: options.responder !== undefined,
         },
@@ -153,8 +155,7 @@ function checkTarget(request: FastifyRequest, options: RestOptions): Promise<voi
   if (rest.showsForm && (!rest.hasPages || guessFormat(request) !== 'html'))
     throw methodNotAllowed(request.method, ['POST']);
   if (!rest.isPost) return undefined;
-  if (route.entry.operation?.isAudited)
-    rest.audit = new RequestAudit(options, rest, options.auditPrefix + route.entry.route);
+  if (route.entry.operation?.isAudited) rest.audit = new RequestAudit(options, rest, route.auditName);
   const { authorization, 'content-encoding': coding } = request.headers;
   if (rest.access !== 'anyone' && authorization !== undefined)
     return identifyBearer(rest, request, options.authenticator).then(() => refuseEncodedBody(coding));
@@ -209,7 +210,7 @@ async function identifyCaller(
     return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator.identify);
   if (!rest.identity) return authenticator.identify(rest.credentials);
   // A bearer token may have ended while the server waited for the body.
-  return hasWaitedForBody(request) ? authenticator.identifyAgain(rest.identity) : rest.identity;
+  return request.countedBody ? authenticator.identifyAgain(rest.identity) : rest.identity;
 }
 
 function readForm(rest: RestRequest, request: FastifyRequest): void {
@@ -256,7 +257,7 @@ async function respond(
   rest: RestRequest,
   reply: FastifyReply,
   { responder, authenticator }: RestOptions,
-): Promise<FastifyReply> {
+): Promise<FastifyReply | Body> {
   if (responder && rest.showsForm) return responder.sendForm(rest, reply);
   if (rest.format === 'csv' && rest.entry.resource.csv)
     return sendCsv(reply, rest.entry.resource.csv, readCall(rest, authenticator));
@@ -271,17 +272,13 @@ async function execute(rest: RestRequest, authenticator: Authenticator): Promise
   const { operation, resource } = rest.entry;
   if (!operation) return { json: (await resource.read(readCall(rest, authenticator))) as Outcome['json'] };
   const { audit } = rest;
-  const { call, problems, requireCaller } = openCall(rest, authenticator);
-  const checked = operation.check ? await operation.check(call) : { problems: [] };
-  refuseInvalid([...problems, ...checked.problems]);
+  const { call, problems } = openCall(rest, authenticator);
+  const checked = operation.check ? await operation.check(call) : undefined;
+  refuseInvalid(checked ? [...problems, ...checked.problems] : problems);
+  call.prepared = checked?.prepared as never;
   if (operation.actor) audit?.actAs(await operation.actor(call));
-  const outcome = await operation.run({
-    ...call,
-    prepared: checked.prepared as never,
-    update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
-    auditEntry: (facts) => requireAudit(audit).createEntry(facts),
-    actor: audit?.actor,
-  });
+  call.actor = audit?.actor;
+  const outcome = await operation.run(call);
   // Without this, an operation could forget its entry.
   if (audit?.actor && !audit.hasRecorded) throw new Error(`${operation.title} has recorded nothing.`);
   return outcome;
@@ -294,25 +291,34 @@ function readCall(rest: RestRequest, authenticator: Authenticator): Call<unknown
   return call;
 }
 
+/** `prepared` and `actor` are set after the check. */
+type OpenedCall = { -readonly [K in keyof AnyCall]: AnyCall[K] };
+type AnyCall = PreparedCall<unknown, never, never>;
+
 function openCall(rest: RestRequest, authenticator: Authenticator) {
-  const { entry, access, identity } = rest;
+  const { entry, access, identity, audit } = rest;
   const { values, problems }: FieldValues = readFields(fieldsOf(entry), rest.form);
   const known = access === 'anyone' ? undefined : identity;
   const authorize = (again: Identity | undefined) => {
     requireRole(again?.caller, access);
     return again?.caller;
   };
-  const call: Call<unknown, never> = {
+  const requireCaller = (transaction: Transaction) =>
+    authorize(known && authenticator.identifyWithin(transaction, known));
+  // One literal: copying it and adding properties would cost as much as reading the form.
+  const call: OpenedCall = {
     subject: rest.subject?.found,
     values: values as never,
     caller: identity?.caller,
     tokenHash: known?.tokenHash,
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: rest,
+    prepared: undefined as never,
+    update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
+    auditEntry: (facts) => requireAudit(audit).createEntry(facts),
+    actor: undefined,
   };
-  const requireCaller = (transaction: Transaction) =>
-    authorize(known && authenticator.identifyWithin(transaction, known));
-  return { call, problems, requireCaller };
+  return { call, problems };
 }
 
 function requireAudit(audit: RequestAudit | undefined): RequestAudit {

@@ -40,6 +40,9 @@ declare module 'fastify' {
 
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
+/** One of them, with any parameters. */
+const allowedType = /^\s*(?:text\/xml|application\/xml|application\/soap\+xml)\s*(?:;|$)/i;
+
 const empty = Buffer.alloc(0);
 
 export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done: () => void): void {
@@ -64,11 +67,8 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
     const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
     if ('fault' in result) return sendFault(result, request, reply);
     const { version, parts, sharedContent } = result;
-    return answers[version].send(
-      reply.header('content-type', soapContentTypes[version]),
-      parts,
-      sharedContent,
-    );
+    void reply.header('content-type', soapContentTypes[version]);
+    return answers[version].bodyFor(reply, parts, sharedContent);
   });
   scope.route({
     method: ['GET', 'HEAD'],
@@ -77,11 +77,8 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
       const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
       if (!wantsWsdl) return sendPage(reply);
       const description = wsdl();
-      return descriptions.send(
-        reply.header('content-type', soapContentTypes['1.1']),
-        [description],
-        description,
-      );
+      void reply.header('content-type', soapContentTypes['1.1']);
+      return descriptions.bodyFor(reply, [description], description);
     },
   });
   // Without this, the error handler of the root would answer a wrong method.
@@ -114,18 +111,16 @@ export function formatOf(headers: FastifyRequest['headers']): MessageFormat {
 }
 
 function charsetOf(contentType: string): string | undefined {
-  const [, ...parameters] = contentType.split(';');
-  const charsets = parameters.map((parameter) => /^\s*charset\s*=\s*"?([^"\s]+)/i.exec(parameter)?.[1]);
-  return charsets.find((charset) => charset !== undefined);
-}
-
-function mediaTypeOf(contentType: string): string {
-  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  for (const parameter of contentType.split(';')) {
+    const charset = /^\s*charset\s*=\s*"?([^"\s]+)/i.exec(parameter)?.[1];
+    if (charset !== undefined) return charset;
+  }
+  return undefined;
 }
 
 function refuseMediaType(headers: FastifyRequest['headers']): void {
   const { 'content-type': type, 'content-encoding': encoding } = headers;
-  if (type !== undefined && !mediaTypes.includes(mediaTypeOf(type))) {
+  if (type !== undefined && !allowedType.test(type)) {
     throw new ServiceError(
       'unsupported-media-type',
       `The content type must be one of ${mediaTypes.join(', ')}.`,

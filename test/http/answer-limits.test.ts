@@ -50,7 +50,7 @@ beforeEach(async () => {
   );
   const bytes = Buffer.alloc(60 * mebibyte);
   const shared = new SharedAnswers();
-  app.get('/shared', (_request, reply) => shared.send(reply, [Buffer.from('<'), bytes], undefined));
+  app.get('/shared', (_request, reply) => shared.bodyFor(reply, [Buffer.from('<'), bytes], undefined));
   await app.listen({ port: 0, host: '127.0.0.1' });
 });
 afterEach(async () => {

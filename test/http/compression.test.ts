@@ -77,7 +77,7 @@ it('bytes that many answers share are compressed once', async () => {
   const parts = Parts.of(Buffer.alloc(2048, 'a'));
   const answers = new SharedAnswers();
   const app = Fastify();
-  app.get('/', (_request, reply) => answers.send(reply, parts, parts[0]));
+  app.get('/', (_request, reply) => answers.bodyFor(reply, parts, parts[0]));
   for (let requests = 0; requests < 3; requests += 1)
     expect((await app.inject({ url: '/', headers: gzip })).headers['content-encoding']).toBe('gzip');
   expect(readings).toBe(1);

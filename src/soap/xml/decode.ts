@@ -16,9 +16,9 @@ const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
   ['utf-16be', 'utf-16be'],
 ]);
 
-/** The text between `<?xml` and `?>`, with one blank for each run of white space. */
+/** The text between `<?xml` and `?>`, with one blank for each run of white space. The third group is the encoding. */
 const DECLARATION =
-  /^ version ?= ?(["'])1\.[0-9]+\1(?: encoding ?= ?(["'])(?<encoding>[A-Za-z][\w.-]*)\2)?(?: standalone ?= ?(["'])(?:yes|no)\4)? ?$/;
+  /^ version ?= ?(["'])1\.[0-9]+\1(?: encoding ?= ?(["'])([A-Za-z][\w.-]*)\2)?(?: standalone ?= ?(["'])(?:yes|no)\4)? ?$/;
 
 type XmlDeclaration = { readonly encoding: string | undefined; readonly length: number };
 
@@ -26,12 +26,15 @@ type XmlDeclaration = { readonly encoding: string | undefined; readonly length: 
 export function readXmlDeclaration(text: string): XmlDeclaration | undefined {
   const end = text.startsWith('<?xml') ? text.indexOf('?>') : -1;
   if (end < 0) return undefined;
-  const found = DECLARATION.exec(text.slice(5, end).replaceAll(/[ \t\r\n]+/g, ' '));
-  return found ? { encoding: found.groups?.['encoding'], length: end + 2 } : undefined;
+  const content = text.slice(5, end);
+  // Most declarations have single blanks already.
+  const isPlain = !/[\t\r\n]| {2}/.test(content);
+  const found = DECLARATION.exec(isPlain ? content : content.replaceAll(/[ \t\r\n]+/g, ' '));
+  return found ? { encoding: found[3], length: end + 2 } : undefined;
 }
 
 export function decodeXml(bytes: Buffer, charset: string | undefined): string {
-  const [first, second, third] = bytes;
+  const [first, second, third] = [bytes[0], bytes[1], bytes[2]];
   if (first === 0xef && second === 0xbb && third === 0xbf) return decodeAs('utf-8', bytes.subarray(3));
   if (first === 0xff && second === 0xfe) return decodeAs('utf-16le', bytes.subarray(2));
   if (first === 0xfe && second === 0xff) return decodeAs('utf-16be', bytes.subarray(2));

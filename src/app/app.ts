@@ -81,8 +81,8 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     hasTreeAtRoot: config.ADMIN_PATH === '',
     routedUrl: (url) => withoutInfoProbe(url, config),
     extend: options.extend,
-    sendErrorPage: (reply, { status, body }) => {
-      const layout = frame.layout({ title: errorTitle(status), identity: undefined });
+    sendErrorPage: async (reply, { status, body }) => {
+      const layout = await frame.layout({ title: errorTitle(status), identity: undefined });
       const links = [{ name: 'Go to the home page', href: urls.homePath }];
       return sendHtml(reply, status, errorPage(layout, body.error, links));
     },
@@ -104,7 +104,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     urls,
     prefix: config.ADMIN_PATH,
     assets: () => assets.hrefs(urls.linkBase),
-    navigation: navigation(store),
+    navigation: navigation(store, () => runtime.now()),
     readOnly: () => readOnlyState(store),
     isControlled: config.TEST_CONTROL,
     isJobRunning: () => isJobRunning(store),
@@ -274,7 +274,7 @@ async function mountSoap({ http, options, services, urls, frame }: Mount): Promi
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {
-        layout: frame.layout({
+        layout: await frame.layout({
           title: 'Service catalog',
           identity: await identifySession(reply.request, tokenService.identify),
           // The page belongs to the services in the navigation.

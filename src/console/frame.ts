@@ -14,7 +14,7 @@ export type NavigationEntry = {
   /** Other pages that belong to it. */
   readonly also?: readonly (readonly string[])[];
   /** How many things beneath it need attention. */
-  readonly count?: () => number;
+  readonly count?: () => number | Promise<number>;
 };
 
 /** Why the system is read-only now. */
@@ -88,14 +88,15 @@ export class Frame {
     return this.#options.now();
   }
 
-  layout({ title, identity, crumbs = [], path, requested }: FramedPage): Layout {
-    const { urls } = this.#options;
+  async layout({ title, identity, crumbs = [], path, requested }: FramedPage): Promise<Layout> {
+    const { urls, isControlled } = this.#options;
     const here = requested ?? urls.homePath;
     return {
       ...this.bareLayout(title),
-      navigation: this.#navigation(identity?.caller, path),
+      navigation: await this.#navigation(identity?.caller, path),
       crumbs,
-      controlHref: identity && this.#options.isControlled ? `${urls.linkBase}/control` : undefined,
+      controlHref:
+        isControlled && mayCall(identity?.caller, 'administrator') ? `${urls.linkBase}/control` : undefined,
       banner: this.#banner(identity, here),
       session: {
         caller: identity?.caller,
@@ -139,19 +140,19 @@ export class Frame {
     return this.#options.urls.path(this.#options.prefix, path);
   }
 
-  #navigation(caller: Caller, path: readonly string[] | undefined): NavigationLink[] {
-    if (!caller) return [];
+  #navigation(caller: Caller, path: readonly string[] | undefined): Promise<NavigationLink[]> {
     const { navigation } = this.#options;
     const current = path && findCurrent(navigation, path);
-    return navigation
-      .filter(({ access }) => mayCall(caller, access))
-      .map((entry) => ({
+    const shown = navigation.filter(({ access }) => mayCall(caller, access));
+    return Promise.all(
+      shown.map(async (entry) => ({
         name: entry.name,
         group: entry.group,
         href: this.#href(entry.path),
-        count: entry.count?.() ?? 0,
+        count: (await entry.count?.()) ?? 0,
         current: entry !== current ? undefined : entry.path.length === path?.length ? 'page' : 'true',
-      }));
+      })),
+    );
   }
 
   #banner(identity: Identity | undefined, here: string): Banner | undefined {

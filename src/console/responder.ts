@@ -117,12 +117,12 @@ export class HtmlResponder {
   }
 
   /** `rest` is null if no route matches the path. */
-  sendError(
+  async sendError(
     rest: RestRequest | null,
     reply: FastifyReply,
     { status, headers, body }: ErrorResponse,
     { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
-  ): FastifyReply | Promise<FastifyReply> {
+  ): Promise<FastifyReply> {
     if (rest) rest.identity = identity;
     const newer = rest && status === 409 ? newerValues(rest) : undefined;
     const shown = [...problems, ...(newer?.problems ?? [])];
@@ -138,7 +138,7 @@ export class HtmlResponder {
     // The page shows a refused form again with the entered values, unless the caller may not open it.
     const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
     if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
-    const layout = this.#layout(rest, errorTitle(status), identity);
+    const layout = await this.#layout(rest, errorTitle(status), identity);
     return this.#send(rest, reply, status, errorPage(layout, error, linksOn(layout)));
   }
 
@@ -179,7 +179,7 @@ export class HtmlResponder {
     const view = await resource.view?.(this.#pageContext(rest, json));
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const layout = {
-      ...this.#layout(rest, resource.titleOf(subject, query)),
+      ...(await this.#layout(rest, resource.titleOf(subject, query))),
       search: segments.length === 0 ? query.get('q') : null,
       reloads: resource.isInProgress(subject),
     };
@@ -255,7 +255,7 @@ export class HtmlResponder {
       ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
       : presentTexts(rest.subject?.found, rest.form, operation);
     const title = formTitle(rest, operation, entered);
-    const layout = { ...this.#layout(rest, title), isError: error !== undefined };
+    const layout = { ...(await this.#layout(rest, title)), isError: error !== undefined };
     const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
     // A form may be refused before its caller is known.
     const hasView = mayCall(rest.identity?.caller, operation.access);
@@ -314,9 +314,9 @@ export class HtmlResponder {
     return this.#send(rest, reply, status, page, { 'referrer-policy': 'same-origin' });
   }
 
-  #layout(rest: RestRequest | null, title: string, identity = rest?.identity): Layout {
+  async #layout(rest: RestRequest | null, title: string, identity = rest?.identity): Promise<Layout> {
     const { frame, root, rootName, isNavigated } = this.#options;
-    const layout = frame.layout({
+    const layout = await frame.layout({
       title,
       identity,
       crumbs: crumbsOf(root, rest, {

@@ -44,7 +44,7 @@ export type ServerOptions = {
   readonly trustedProxies: BlockList;
   readonly bodyLimits: BodyLimits;
   readonly isClosing: () => boolean;
-  readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
+  readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => Promise<FastifyReply>;
   /** A resource tree at the root sets the not-found handler of the root itself. */
   readonly hasTreeAtRoot: boolean;
   /** The address whose route answers a request. */
@@ -168,7 +168,7 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
   { sendErrorPage }: ServerOptions,
-): FastifyReply {
+): FastifyReply | Promise<FastifyReply> {
   const error = asServiceError(thrown);
   noteError(request, error);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');

@@ -150,9 +150,12 @@ describe('webhooks', () => {
       'Webhook late did not get all events.',
     ]);
     expect((await cards()).Webhooks).toContain('1 behind');
+    const counter = /Webhooks <span class="count">1</;
+    expect(await see('administrator')).toMatch(counter);
     await server.act(`${id}/redeliver`);
     await server.settle();
     expect((await findings())[0]).toBe('Everything works.');
+    expect(await see('administrator')).not.toMatch(counter);
     await server.act(`${id}/deactivate`);
     await server.publish();
     await server.act(`${id}/activate`);

@@ -2,10 +2,13 @@
 import type { NavigationEntry, ReadOnlyState } from '../../console/frame.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { Reader } from '../../store/state.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { isDeactivated, listWebhooks } from '../../webhooks/webhook.ts';
+import { countUndelivered } from '../../webhooks/queue/redelivery.ts';
+import { listWebhooks, readHealth } from '../../webhooks/webhook.ts';
+import { whileAvailable } from './health.ts';
 
-export function navigation(reader: Reader): readonly NavigationEntry[] {
+export function navigation(store: ReadableStore, now: () => number): readonly NavigationEntry[] {
   const hooks = ['services', 'webhooks'];
   const webhookPage = { group: 'Webhooks', access: 'administrator' } as const;
   const upgradePage = { group: 'Upgrades', access: 'administrator' } as const;
@@ -15,9 +18,9 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
     { name: 'Services', path: ['services'], access: 'member' },
     {
       ...webhookPage,
-      name: 'Endpoints',
+      name: 'Webhooks',
       path: hooks,
-      count: () => listWebhooks(reader).filter(isDeactivated).length,
+      count: () => countWebhooks(store, now()),
     },
     { ...webhookPage, name: 'Deliveries', path: [...hooks, 'deliveries'] },
     { ...webhookPage, name: 'Settings', path: [...hooks, 'settings'] },
@@ -25,7 +28,7 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
       ...upgradePage,
       name: 'Overview',
       path: ['system', 'upgrades'],
-      count: () => (reader.read(newestJob)?.state === 'failed' ? 1 : 0),
+      count: () => (store.read(newestJob)?.state === 'failed' ? 1 : 0),
     },
     { ...upgradePage, name: 'Versions', path: ['system', 'upgrades', 'available'] },
     { ...upgradePage, name: 'Jobs', path: ['system', 'jobs'] },
@@ -36,6 +39,15 @@ export function navigation(reader: Reader): readonly NavigationEntry[] {
     { ...otherPage, name: 'Uploads', path: ['uploads'] },
     { ...otherPage, name: 'Mode', path: ['mode'] },
   ];
+}
+
+/** The webhooks that need attention. While the database is unavailable, those that did not get all events are unknown. */
+async function countWebhooks(store: ReadableStore, now: number): Promise<number> {
+  const all = listWebhooks(store);
+  const active = all.filter((webhook) => webhook.active);
+  const counts = await whileAvailable(() => countUndelivered(store, active, now, { most: 0 }), new Map());
+  const healths = all.map((webhook) => readHealth(store, webhook, now, counts.get(webhook.id)).health);
+  return healths.filter((health) => health !== 'ok' && health !== 'inactive').length;
 }
 
 export function readOnlyState(reader: Reader): ReadOnlyState | undefined {

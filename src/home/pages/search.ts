@@ -49,7 +49,7 @@ export async function showSearch(
 async function findAll(
   { store, catalogCache }: SearchOptions,
   query: string,
-  { caller }: PageContext<unknown>,
+  { caller, now }: PageContext<unknown>,
 ): Promise<{ readonly title: string; readonly found: readonly Found[] }[]> {
   const words = query.toLowerCase().split(/\s+/);
   const contains = (text: string) => words.every((word) => text.toLowerCase().includes(word));
@@ -57,7 +57,7 @@ async function findAll(
     all.filter(({ name, hint = '' }) => contains(`${name} ${hint}`));
   const listing = catalogCache.listing(audienceOf(caller));
   const { services = [] } = searchListing(listing, query) ?? {};
-  const pages = navigation(store)
+  const pages = navigation(store, () => now)
     .filter(({ access }) => mayCall(caller, access))
     .map(({ name, path, group }): Found => ({ name, path, ...(group !== undefined && { hint: group }) }));
   const ofAll = [

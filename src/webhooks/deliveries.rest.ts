@@ -5,7 +5,7 @@ import { ServiceError } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, successAnswer, time } from '../rest/answer.ts';
-import { integer } from '../rest/field-types.ts';
+import { integer, text } from '../rest/field-types.ts';
 import { type Fields, type Values, definedOnly } from '../rest/fields.ts';
 import {
   type Items,
@@ -27,7 +27,7 @@ import {
   onlyWebhookIds,
   redeliverFields,
 } from './fields.rest.ts';
-import { knownTypes, showDeliveries } from './pages/deliveries.ts';
+import { showDeliveries } from './pages/deliveries.ts';
 import { showDelivery } from './pages/delivery.ts';
 import { deliveriesLink, deliveryLink, wasOrWere } from './pages/sentences.ts';
 import { type DeliveryFilter, isStatusClass, maxCountedDeliveries } from './queue/delivery-filter.ts';
@@ -48,6 +48,7 @@ const maxPerPage = 100;
 
 const fields = {
   ...filterFields,
+  webhookId: text({ to: 64 }).optional().describe('Only the deliveries of this webhook, in the list of all.'),
   start: integer(0, 1_000_000_000).default(0).describe('How many of the newest deliveries to skip.'),
   num: integer(1, maxPerPage).default(25).describe('How many to show.'),
 };
@@ -133,7 +134,7 @@ export function deliveriesResource<S>(
     fields,
     answer: deliveriesAnswer,
     read: async ({ subject, values }) => {
-      const filter = { ...filterOf(values), webhookId: webhookIdOf(subject) };
+      const filter = { ...filterOf(values), webhookId: webhookIdOf(subject) ?? values.webhookId };
       const page = await store.deliveries.page(filter, values.start, values.num);
       return {
         deliveries: page.deliveries.map((delivery) => toJson(store, delivery)),
@@ -214,7 +215,7 @@ export const deliveryCreatedAnswer = answerObject('DeliveryCreated', 'The new de
 
 function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
-    title: 'Redeliver',
+    title: 'Redeliver event',
     description: 'Sends the same event again, as a new delivery.',
     answer: deliveryCreatedAnswer,
     run: async ({ subject, update }) => {
@@ -288,11 +289,10 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
   { description, fields, webhookIdOf, idsOf }: Redelivering<S, F>,
 ): Operation<S> {
   return operation<S, F>({
-    title: 'Redeliver by filter',
+    title: 'Redeliver events',
     description: `${description} Without a filter, dismissed ones are left out. The new deliveries are created in the background.`,
     fields,
     present: () => ({ state: recoverableStates.join(',') }),
-    suggest: () => ({ changeType: knownTypes(store) }),
     answer: redeliveryAnswer,
     check: ({ values }) => ({ problems: idProblems(listWebhooks(store), idsOf(values)) }),
     run: async ({ subject, values, update }) => {

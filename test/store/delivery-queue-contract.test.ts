@@ -159,6 +159,19 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     );
   });
 
+  it('eventTypes returns each type of the finished deliveries once', async () => {
+    const store = await open();
+    expect(await store.deliveries.eventTypes()).toEqual([]);
+    const types = ['Two', 'One', 'Two', 'Three', 'Pending'];
+    await publish(
+      store,
+      ...types.map((type, at) => delivery(`a${at}`, at, { event: { ...delivery('a', at).event, type } })),
+    );
+    await claim(store, 9);
+    for (const id of ['a0', 'a1', 'a2', 'a3']) await end(store, id, 10);
+    expect(await store.deliveries.eventTypes()).toEqual(['One', 'Three', 'Two']);
+  });
+
   describe('retention', () => {
     it('removes the deliveries of a webhook that finished first, and no pending one', async () => {
       const store = await open(keeping(2));

@@ -36,6 +36,7 @@ it('deliveries are found by state, type, event, status and time, of all webhooks
   const all = ['e3 to two', 'e3 to one', 'e2 to one', 'e1 to one'];
   expect(await find('/deliveries')).toEqual(all);
   expect(await find(`/${one.id}/deliveries`)).toEqual(all.slice(1));
+  expect(await find(`/deliveries?webhookId=${one.id}&status=2xx`)).toEqual(['e3 to one', 'e2 to one']);
   expect(await find('/deliveries?state=failed,%20missed')).toEqual(['e3 to two', 'e1 to one']);
   expect(await find('/deliveries?changeType=Opened&state=')).toEqual(['e2 to one', 'e1 to one']);
   expect(await find('/deliveries?eventId=e3')).toEqual(['e3 to two', 'e3 to one']);

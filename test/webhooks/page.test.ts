@@ -65,8 +65,6 @@ describe('the list', () => {
     const none = await see(`${all}?q=nowhere`);
     expect(textOf(none)).toContain('No webhook matches.');
     expect(none).toContain(`<a href="${all}">Remove the filters</a>`);
-    // All webhooks are for the whole organization.
-    expect(none).not.toContain('Scope');
   });
 
   it('is sorted by name, health or last delivery, in both directions', async () => {

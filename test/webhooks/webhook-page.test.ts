@@ -1,8 +1,9 @@
 // Tests of the pages of one webhook and its deliveries. test/pages has their texts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { type DeliveryJson, type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { delivery } from '../store/deliveries.ts';
+import { formOf } from '../upgrades/page-kit.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
 let hooks: Hooks;
@@ -22,14 +23,12 @@ describe('a webhook', () => {
     hooks.httpClient.receiver = blackHole;
     await press(await see(`${all}/${id}`), `${all}/${id}/ping`);
     const waiting = await see(`${all}/${id}`);
-    expect(textOf(waiting)).toContain('The ping has no response yet.');
+    expect(textOf(waiting)).toContain('Last ping : no response yet.');
     expect(waiting).toContain('id="health" data-live="1"');
     await hooks.runtime.advance(10_000);
     const silent = await see(`${all}/${id}`);
     expect(silent).toContain('id="health" data-live="5"');
-    expect(textOf(silent)).toContain(
-      'Last ping , 10 s ago : no response after 10 s: There was no complete answer',
-    );
+    expect(textOf(silent)).toContain('Last ping , just now : none after 10 s: There was no complete answer');
     hooks.httpClient.receiver = () => ({
       status: 500,
       body: Buffer.from(`Database\n  refused <${'x'.repeat(200)}`),
@@ -55,15 +54,40 @@ describe('a webhook', () => {
     await hooks.runtime.advance(600_000);
     const page = await see(`${all}/${id}`);
     expect(textOf(page)).toMatch(
-      /The last delivery failed\. The receiver answered 500\. Active\. 12 failures/,
+      /Last delivery failed Active\. 12 failures since \S+ \S+ UTC \. .*Last response , 10 min ago : 500 after/,
     );
     hooks.answerWith(200);
     expect(await press(page, `${all}/${id}/redeliver`)).toBe(`${all}/${id}`);
     for (let count = 0; count < 3; count += 1) await hooks.runtime.advance(1000);
     const after = await see(`${all}/${id}`);
-    expect(textOf(after)).toContain('All 24 deliveries');
+    expect(textOf(after)).toContain('All 24 kept deliveries');
     expect(textOf(after)).not.toContain('not delivered');
     expect(after).toContain('<div class="health good" id="health"');
+  });
+
+  it('says why it was deactivated: how often it failed since when, and what the receiver answered last', async () => {
+    await hooks.act('settings', { ...quick, numberOfFailures: '2', notificationAttempts: '1' });
+    const { id } = await hooks.register();
+    hooks.answerWith({ status: 503, body: Buffer.from('The pool is\nexhausted') });
+    await hooks.publish();
+    await hooks.runtime.advance(60_000);
+    await hooks.publish();
+    await hooks.settle();
+    for (let count = 0; count < 110; count += 1) await hooks.publish();
+    await hooks.runtime.advance(60_000);
+    const page = await see(`${all}/${id}`);
+    expect(textOf(page)).toMatch(
+      /Deactivated 1 min ago , after 2 failed deliveries since 2026-01-01 00:00:00 UTC/,
+    );
+    expect(textOf(page)).toMatch(/Last response , 1 min ago : 503 after 0 ms: The pool is exhausted/);
+    const [failed] = (
+      await hooks.read<{ deliveries: DeliveryJson[] }>(`/${id}/deliveries?state=failed&num=1`)
+    ).deliveries;
+    expect(page).toContain(`<a href="${all}/${id}/deliveries/${failed?.id}">Last response</a>`);
+    hooks.answerWith(204);
+    await press(page, `${all}/${id}/activate`);
+    await hooks.settle();
+    expect(textOf(await see(`${all}/${id}`))).not.toContain('Last response');
   });
 
   it('is activated and gets what it missed by one button', async () => {
@@ -73,7 +97,7 @@ describe('a webhook', () => {
     expect(textOf(await see(`${all}/${id}/deliveries`))).toContain('Activate it to redeliver.');
     const page = await see(`${all}/${id}`);
     expect(textOf(page)).toContain(
-      'Activate and redeliver 2 events Dismiss 2 events not delivered 2 were missed.',
+      'Activate and redeliver 2 events Dismiss 2 events not delivered 2: The webhook was inactive',
     );
     await press(page, `${all}/${id}/activate`);
     await hooks.runtime.advance(1000);
@@ -102,12 +126,12 @@ describe('a webhook', () => {
     );
     const shown = async () => {
       const pages = await Promise.all(['', `/${id}`, '/deliveries'].map((path) => see(all + path)));
-      return pages.map((page) => /Redeliver (the )?[0-9,+]+/.exec(textOf(page))?.[0]);
+      return pages.map((page) => /Redeliver [0-9,+]+/.exec(textOf(page))?.[0]);
     };
     await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(0, 1_000)));
-    expect(await shown()).toEqual(['Redeliver 1,000', 'Redeliver 1,000', 'Redeliver the 1,000']);
+    expect(await shown()).toEqual(Array(3).fill('Redeliver 1,000'));
     await hooks.store.update(({ deliveries }) => deliveries.enqueue(missed.slice(1_000)));
-    expect(await shown()).toEqual(['Redeliver 1,000+', 'Redeliver 1,000+', 'Redeliver the 1,000+']);
+    expect(await shown()).toEqual(Array(3).fill('Redeliver 1,000+'));
     expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 1_001 });
   });
 });
@@ -140,7 +164,23 @@ describe('deliveries', () => {
       textOf(cell).trim(),
     );
     expect(subjects).toEqual(['Other &lt;1&gt;', 'Rollback to 0.9', '1.0 → 1.1', 'World.MapServer']);
-    expect(page).toMatch(/<select id="filter-changeType"[\s\S]*?<option value="Harbour">Harbour<\/option>/);
+    await hooks.publish({ changeType: 'Unheard' });
+    await hooks.register({ name: 'Two' });
+    await hooks.publish({ changeType: 'Harbour' });
+    await hooks.settle();
+    const filters = await see(`${all}/deliveries`);
+    const optionsOf = (name: string) => {
+      const select = new RegExp(`<select id="filter-${name}"[^]*?</select>`).exec(filters)?.[0] ?? '';
+      return [...select.matchAll(/<option[^>]*>([^<]*)</g)].map(([, label]) => label);
+    };
+    expect(optionsOf('changeType')).toEqual([
+      'All event types',
+      'Harbour',
+      'ServiceCreated',
+      'UpgradeStarted',
+      'WebhookFailing',
+    ]);
+    expect(optionsOf('webhookId')).toEqual(['All webhooks', 'One', 'Two']);
     const found = await see(`${all}/deliveries?changeType=ServiceCreated&state=failed,missed`);
     expect(found).toContain('<option value="ServiceCreated" selected>');
     expect(found).toContain('<option value="failed,missed" selected>failed, missed</option>');
@@ -161,6 +201,10 @@ describe('deliveries', () => {
     await hooks.runtime.advance(1000);
     expect((await hooks.deliveriesOf(id)).total).toBe(5);
     expect(textOf(await see(path))).toContain('redelivered');
+    const { id: other } = await hooks.register();
+    const ofOther = await see(`${all}/deliveries?webhookId=${other}&state=failed`);
+    expect(textOf(ofOther)).toContain('No delivery matches.');
+    expect(formOf(await see(`${all}/deliveries?webhookId=${id}`), `${all}/${id}/redeliver`)).toBeDefined();
   });
 
   it('lead to the new delivery when they are redelivered, and link to each other', async () => {

@@ -1,6 +1,6 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
-import { pageButton, signInHint } from '../../console/action.ts';
+import { signInHint } from '../../console/action.ts';
 import { renderTimeInput } from '../../console/form.ts';
 import {
   type ListColumn,
@@ -21,13 +21,12 @@ import { readFields } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { eventTypeNames } from '../event-types.ts';
 import type { WebhookEvent } from '../event.ts';
 import { filterFields, filterOf, noStatus } from '../fields.rest.ts';
 import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { deliveryHref, renderDeliveryState, webhookHref } from './parts.ts';
+import { deliveryHref, renderDeliveryState, stateLabels, webhookHref } from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
@@ -35,18 +34,19 @@ export function showDeliveries<S>(
   webhookIdOf: (subject: S) => string | undefined,
 ): View<S> {
   return async (page) => {
-    const webhookId = webhookIdOf(page.subject);
-    const webhook = webhookId === undefined ? undefined : store.get(webhooks, webhookId);
     const range = pageRange(page.query, { usual: 50 });
     const given = listParameters(page.query);
+    const ofOne = webhookIdOf(page.subject);
+    const webhookId = ofOne ?? given.webhookId;
+    const webhook = ofOne === undefined ? undefined : store.get(webhooks, ofOne);
     const isFiltered = Object.keys(given).length > 0;
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
-      ${renderToolbar({ action: page.here(), filters: filterControls(given, store) })} ${signInHint(page, 'get buttons here')} ${webhook?.active === false && activateFirst}
+      ${renderToolbar({ action: page.here(), filters: filterControls(given, store, await store.deliveries.eventTypes(), webhook) })} ${signInHint(page, 'get buttons here')} ${webhook?.active === false && activateFirst}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
-          <strong>${!isTotalExact && 'More than '}${formatCount(total, 'delivery')}</strong>
+          <strong>${!isTotalExact && 'More than '}${formatCount(total, isFiltered ? 'delivery' : 'kept delivery')}</strong>
           ${await renderRedeliverMatching(page, store, filter, given)}
           ${isFiltered && html`<a href="${page.here()}">Remove the filters</a>`}
         </div>
@@ -64,11 +64,22 @@ export function showDeliveries<S>(
   };
 }
 
-function filterControls(given: ListParameters, store: Reader): Html[] {
-  const { state, changeType, status, eventId = '' } = given;
+/** `webhook` is the one of the page. */
+function filterControls(
+  given: ListParameters,
+  store: Reader,
+  types: readonly string[],
+  webhook: Webhook | undefined,
+): Html[] {
+  const { state, changeType, status, eventId = '', webhookId } = given;
+  const states = deliveryStates.map((value) => ({ value, label: stateLabels[value] }));
+  const receivers = [...store.all(webhooks)]
+    .map(({ id, name }) => ({ value: id, label: name }))
+    .sort((one, other) => compareNaturally(one.label, other.label));
   return [
-    renderSelect('state', 'State', 'All states', deliveryStates, state),
-    renderSelect('changeType', 'Event type', 'All event types', knownTypes(store), changeType),
+    renderSelect('state', 'State', 'All states', states, state),
+    ...(webhook ? [] : [renderSelect('webhookId', 'Webhook', 'All webhooks', receivers, webhookId)]),
+    renderSelect('changeType', 'Event type', 'All event types', types, changeType),
     renderSelect('status', 'Response', 'All responses', statusClasses, status),
     html`<label class="unseen" for="filter-eventId">Event id</label>
       <input id="filter-eventId" name="eventId" value="${eventId}" maxlength="64" size="12" placeholder="Event id" />`,
@@ -81,13 +92,6 @@ const statusClasses = ['2xx', '3xx', '4xx', '5xx', { value: noStatus, label: 'No
 function timeInput(name: 'from' | 'to', label: string, given: ListParameters): Html {
   return html`<label for="filter-${name}">${label}</label>
     ${renderTimeInput(html`id="filter-${name}" name="${name}"`, given[name] ?? '')}`;
-}
-
-/** The types of the server, and others that webhooks subscribe to. */
-export function knownTypes(store: Reader): string[] {
-  const subscribed = [...store.all(webhooks)].flatMap(({ changeTypes }) => changeTypes);
-  const others = new Set(subscribed.filter((type) => type !== '*' && !eventTypeNames.includes(type)));
-  return [...eventTypeNames, ...Array.from(others).sort(compareNaturally)];
 }
 
 const activateFirst = html`<p class="notice">
@@ -111,10 +115,9 @@ function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook:
   const columns: ListColumn<Delivery>[] = [
     {
       label: 'Event',
-      cell: (one) =>
-        html`<a href="${deliveryHref(page, one)}">${one.event.type}</a>
-          <span class="hint">${renderAgo(one.createdAt, page.now)}</span>`,
+      cell: (one) => html`<a href="${deliveryHref(page, one)}">${one.event.type}</a>`,
     },
+    { label: 'Created', cell: ({ createdAt }) => renderAgo(createdAt, page.now) },
     { label: 'Subject', cell: ({ event }) => renderSubject(event) },
     {
       label: 'Webhook',
@@ -126,7 +129,6 @@ function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook:
       label: 'Response',
       cell: (one) => html`${renderLastAnswer(one, settings, page.now)} ${renderRedelivered(page, one)}`,
     },
-    { label: 'Actions', cell: (one) => renderRedeliver(page, webhookOf(one), one, page.address) || '' },
   ];
   return {
     noun: 'delivery',
@@ -163,7 +165,7 @@ function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: nu
   const tries =
     attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
   const next = formatNextAttempt(delivery, settings, now);
-  if (!last) return renderMissing(next ?? 'Not sent');
+  if (!last) return renderMissing(next);
   return html`${renderOutcome(last, true)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
 }
 
@@ -180,16 +182,4 @@ function formatNextAttempt(delivery: Delivery, settings: WebhookSettings, now: n
   const at = nextAttemptAt(delivery, settings);
   if (at === null) return undefined;
   return at <= now ? 'Waiting for its turn' : `Next attempt in ${formatDuration(at - now)}`;
-}
-
-/** Nothing for a delivery that is still pending, or whose webhook is inactive. */
-export function renderRedeliver(
-  page: PageContext<unknown>,
-  webhook: Webhook | undefined,
-  delivery: Delivery,
-  next: string,
-): Html | false {
-  if (delivery.state === 'pending' || !webhook?.active) return false;
-  const action = `${deliveryHref(page, delivery)}/redeliver`;
-  return pageButton(page, { action, label: 'Redeliver', next });
 }

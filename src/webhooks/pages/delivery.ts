@@ -1,5 +1,5 @@
 // The page of one delivery: its attempts with their responses, when the next one is due, and the request.
-import { formHref, linkButton, signInHint } from '../../console/action.ts';
+import { formHref, linkButton, pageButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -11,7 +11,7 @@ import { type Attempt, type Delivery, endOf, nextAttemptAt } from '../queue/deli
 import type { OutgoingRequest } from '../sending/http-client.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { renderOutcome, renderRedeliver, renderSubject } from './deliveries.ts';
+import { renderOutcome, renderSubject } from './deliveries.ts';
 import { deliveryHref, formatAddress, renderDeliveryState, webhookHref } from './parts.ts';
 
 /** A payload may have 256 KiB. */
@@ -103,7 +103,8 @@ function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined)
   const { subject: delivery, formToken } = page;
   const next = webhookHref(page, delivery.webhookId, 'deliveries', '{delivery}');
   if (formToken === '' || delivery.state === 'pending') return false;
-  if (webhook?.active) return renderRedeliver(page, webhook, delivery, next);
+  const action = `${deliveryHref(page, delivery)}/redeliver`;
+  if (webhook?.active) return pageButton(page, { action, label: 'Redeliver', next });
   const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
   return html`<span>The webhook is not active. ${linkButton(page, activate, 'Activate it', 'plain')} to redeliver.</span>`;
 }

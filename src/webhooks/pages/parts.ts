@@ -1,5 +1,5 @@
 // What the pages of webhooks share: addresses, states and health in words.
-import { renderAgo } from '../../console/time.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -24,8 +24,16 @@ const stateColours: Readonly<Record<DeliveryState, string>> = {
   missed: 'warn',
 };
 
+export const stateLabels: Readonly<Record<DeliveryState, string>> = {
+  delivered: 'delivered',
+  failed: 'failed',
+  pending: 'pending',
+  discarded: 'stopped',
+  missed: 'not sent',
+};
+
 export function renderDeliveryState({ state }: Pick<Delivery, 'state'>): Html {
-  return html`<span class="state ${stateColours[state]}">${state}</span>`;
+  return html`<span class="state ${stateColours[state]}">${stateLabels[state]}</span>`;
 }
 
 /** Shows only host and path, because the rest of the URL may contain a secret. */
@@ -72,13 +80,13 @@ export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 
 export function explainHealth({ webhook, failures, left, windowStart }: HealthView, now: number): Html {
   const { deactivatedAt, deactivatedBy, active } = webhook;
   if (active && failures === 0) return html`Active, without failures.`;
-  if (active) {
-    const first = windowStart !== null && html`, the first ${renderAgo(windowStart, now)}`;
-    return html`Active. ${formatCount(failures, 'failure')}${first}. Will be deactivated after
+  const since = windowStart !== null && html` since ${renderTime(windowStart)}`;
+  if (active)
+    return html`Active. ${formatCount(failures, 'failure')}${since}. Will be deactivated after
     ${formatCount(left, 'more failure')}.`;
-  }
   const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
-  if (deactivatedBy === 'failures') return html`After ${formatCount(failures, 'failure')}, ${ago}.`;
+  if (deactivatedBy === 'failures')
+    return html`${ago}, after ${formatCount(failures, 'failed delivery')}${since}.`;
   return deactivatedBy === 'administrator'
     ? html`Deactivated by an administrator ${ago}.`
     : html`Not active since it was created.`;

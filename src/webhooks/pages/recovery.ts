@@ -4,20 +4,20 @@ import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
+import { stateMeanings } from '../fields.rest.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';
-import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
+import { recoverableStates } from '../queue/delivery.ts';
 import { countMatched, countUndelivered, listRedeliveries } from '../queue/redelivery.ts';
 import { type Webhook, listWebhooks, maxUndelivered, webhooks } from '../webhook.ts';
 import { webhookHref } from './parts.ts';
-import { wasOrWere } from './sentences.ts';
 
 /** Of a count that ends beyond `maxUndelivered`. */
 export function formatBounded(count: number): string {
   return count > maxUndelivered ? `${formatNumber(maxUndelivered)}+` : formatNumber(count);
 }
 
-function verbOf(state: DeliveryState, count: number): string {
-  return state === 'failed' ? 'failed' : `${wasOrWere(count)} ${state}`;
+function formatEvents(count: number): string {
+  return `${formatBounded(count)} ${count === 1 ? 'event' : 'events'}`;
 }
 
 /** One button for everything that was not delivered. What it consists of can be opened. */
@@ -29,13 +29,13 @@ export async function renderRecovery(
 ): Promise<Html | false> {
   const isRunning = listRedeliveries(store, webhook.id).length > 0;
   if (undelivered === 0 && !isRunning) return false;
-  const kinds: string[] = [];
+  const kinds: Html[] = [];
   for (const state of recoverableStates) {
     const count =
       (await countUndelivered(store, [webhook], page.now, { states: [state] })).get(webhook.id) ?? 0;
-    if (count > 0) kinds.push(`${formatBounded(count)} ${verbOf(state, count)}`);
+    if (count > 0) kinds.push(html`<li>${formatBounded(count)}: ${stateMeanings[state]}</li> `);
   }
-  const events = `${formatBounded(undelivered)} ${undelivered === 1 ? 'event' : 'events'}`;
+  const events = formatEvents(undelivered);
   const action = (operation: string) => webhookHref(page, webhook.id, operation);
   const recover = webhook.active
     ? pageButton(page, { action: action('redeliver'), label: `Redeliver ${events}`, isPrimary: true })
@@ -49,7 +49,10 @@ export async function renderRecovery(
     ${
       undelivered > 0 &&
       html`<div class="actions">${recover} ${pageButton(page, { action: action('dismiss'), label: 'Dismiss' })}</div>
-        <details><summary>${events} not delivered</summary>${kinds.join(', ')}.</details>`
+        <details>
+          <summary>${events} not delivered</summary>
+          <ul class="plain">${kinds}</ul>
+        </details>`
     }`;
 }
 
@@ -80,13 +83,8 @@ export async function renderRedeliverMatching(
       webhookId === undefined
         ? page.href('services', 'webhooks', 'redeliver')
         : webhookHref(page, webhookId, 'redeliver'),
-    label: `Redeliver ${count === 1 ? 'the one' : `the ${formatBounded(count)}`} that ${describeStates(states, count)}`,
+    label: `Redeliver ${formatEvents(count)}`,
     fields: { ...given, state: states.join(',') },
   });
   return html`${button} ${hint}`;
-}
-
-function describeStates(states: readonly DeliveryState[], count: number): string {
-  if (states.length === recoverableStates.length) return `${wasOrWere(count)} not delivered`;
-  return states.map((state) => verbOf(state, count)).join(' or ');
 }

@@ -8,10 +8,10 @@ import { html, type Html } from '../../lib/html.ts';
 import { truncate } from '../../lib/text.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { Delivery } from '../queue/delivery.ts';
+import { type Delivery, endOf } from '../queue/delivery.ts';
 import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { type HealthView, type Webhook, previousKeyUntil, readHealth } from '../webhook.ts';
+import { type Webhook, isDeactivated, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
 import { deliveryHref, explainHealth, formatAddress, healthColours, renderHealth } from './parts.ts';
 import { renderRecovery } from './recovery.ts';
@@ -20,7 +20,7 @@ import { renderActivate, renderPing, renderService } from './webhooks.ts';
 
 const maxListed = 10;
 
-/** The last outcome and the last ping are looked for among so many. */
+/** The last ping is looked for among so many. */
 const maxRead = 100;
 
 /** How long the page shows the result of a ping. */
@@ -34,18 +34,18 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const undelivered = (await countUndelivered(store, [webhook], now)).get(webhook.id) ?? 0;
     const view = readHealth(store, webhook, now, undelivered);
     const listed = deliveries.slice(0, maxListed);
-    const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
-    const failed = webhook.active && last?.state === 'failed' ? last : undefined;
     const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
-    const isUnreached = failed && view.health !== 'failing';
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
-    const isUnused = outcome === undefined && view.health === 'ok';
+    const hasFailed = webhook.active ? outcome === 'failed' : isDeactivated(webhook);
+    const failed = hasFailed ? await findLastFailure(store, webhook) : undefined;
+    const colour = view.health !== 'ok' ? healthColours[view.health] : outcomeColours[outcome ?? 'none'];
     return html`${renderActions(page, undelivered)} ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
-          <div class="health ${isUnreached ? 'warn' : isUnused ? 'busy' : healthColours[view.health]}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
-            ${isUnreached ? explainLastFailure(page, view, failed) : html`<p>${renderHealth(view, outcome)} ${explainHealth(view, now)}</p>`}
-            ${ping && renderPingResult(page, ping)} ${await renderRecovery(page, store, webhook, undelivered)}
+          <div class="health ${colour}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
+            <p>${renderHealth(view, outcome)} ${webhook.active && failed && view.failures === 0 ? explainUncounted(failed) : explainHealth(view, now)}</p>
+            ${failed && failed.id !== ping?.id && renderResult(page, 'Last response', failed)} ${ping && renderResult(page, 'Last ping', ping)}
+            ${await renderRecovery(page, store, webhook, undelivered)}
           </div>
           <section aria-labelledby="recent">
             <h2 id="recent">Deliveries</h2>
@@ -54,7 +54,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
               ${
                 total > listed.length &&
                 html`<p>
-                  <a href="${here('deliveries')}">${isTotalExact ? 'All' : 'More than'} ${formatNumber(total)} deliveries</a>
+                  <a href="${here('deliveries')}">${isTotalExact ? 'All' : 'More than'} ${formatNumber(total)} kept deliveries</a>
                 </p>`
               }
             </div>
@@ -65,34 +65,37 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
   };
 }
 
-/** The newest ended delivery has failed. If no failure is counted, the page says why. */
-function explainLastFailure(
-  { now }: PageContext<Webhook>,
-  view: HealthView,
-  { isPing, attempts }: Delivery,
-): Html {
-  const uncounted = isPing
+const outcomeColours = { delivered: 'good', failed: 'warn', none: 'busy' } as const;
+
+async function findLastFailure(
+  { deliveries }: ReadableStore,
+  { id }: Webhook,
+): Promise<Delivery | undefined> {
+  return (await deliveries.page({ webhookId: id, states: ['failed'] }, 0, 1)).deliveries[0];
+}
+
+function explainUncounted({ isPing }: Delivery): string {
+  return isPing
     ? 'It was a ping, which does not count towards the deactivation of the webhook.'
     : 'It failed before the webhook was activated, or in a failure window that has ended. Counting starts again at 0.';
-  return html`<p><strong>The last delivery failed.</strong> ${attempts.at(-1)?.error}</p>
-    <p>${view.failures > 0 ? explainHealth(view, now) : uncounted}</p>`;
 }
 
 const maxResponseShown = 120;
 
-function renderPingResult(page: PageContext<Webhook>, ping: Delivery): Html {
-  const [attempt] = ping.attempts;
-  const link = (text: string) => html`<a href="${deliveryHref(page, ping)}">${text}</a>`;
+/** What the receiver has answered to the last attempt. */
+function renderResult(page: PageContext<Webhook>, label: string, delivery: Delivery): Html {
+  const attempt = delivery.attempts.at(-1);
+  const link = html`<a href="${deliveryHref(page, delivery)}">${label}</a>`;
   if (!attempt)
     return html`<p>
-      ${link('The ping')} has no response yet. <noscript>Reload this page to see it.</noscript>
+      ${link}: no response yet. <noscript>Reload this page to see it.</noscript>
     </p>`;
   const { status, durationMs, error, response } = attempt;
   const words = (response ?? '').replaceAll(/\s+/g, ' ').trim() || (status === null && error) || '';
   const reason = words.length > maxResponseShown ? `${truncate(words, maxResponseShown)} …` : words;
   return html`<p>
-    ${link('Last ping')}, ${renderAgo(ping.createdAt, page.now)}:
-    <strong>${status ?? 'no response'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}
+    ${link}, ${renderAgo(endOf(attempt), page.now)}:
+    <strong>${status ?? 'none'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}
   </p>`;
 }
 

@@ -81,7 +81,7 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
       <div id="webhooks" data-live="10">
         ${renderEntries(page, list, {
           noun: 'webhook',
-          columns: await columnsOf(page, store, all, list.shown),
+          columns: await columnsOf(page, store, list.shown),
           idOf: ({ webhook }) => `webhook-${webhook.id}`,
           empty: renderNone(page),
         })}
@@ -140,11 +140,9 @@ function renderHealthChips(
   </p>`;
 }
 
-/** The scope only if there are several. */
 async function columnsOf(
   page: PageContext<unknown>,
   store: ReadableStore,
-  all: readonly ListedWebhook[],
   shown: readonly ListedWebhook[],
 ): Promise<ListColumn<ListedWebhook, WebhookOrder>[]> {
   const ids = shown.map(({ webhook }) => webhook.id);
@@ -152,7 +150,7 @@ async function columnsOf(
   const outcomes = await store.deliveries.lastOutcomes(ids);
   const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
   return [
-    { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, webhook) },
+    { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, store, webhook) },
     {
       label: 'Health',
       sort: 'health',
@@ -174,9 +172,6 @@ async function columnsOf(
         return last ? renderLastDelivery(last, page.now) : renderMissing('No deliveries yet');
       },
     },
-    ...(all.some(({ webhook }) => webhook.service !== null)
-      ? [{ label: 'Scope', cell: ({ webhook }: ListedWebhook) => renderService(page, store, webhook) }]
-      : []),
     {
       label: 'Actions',
       cell: ({ webhook, undelivered }) => renderRowMenu(page, webhook, undelivered),
@@ -184,12 +179,12 @@ async function columnsOf(
   ];
 }
 
-function renderName(page: PageContext<unknown>, webhook: Webhook): Html {
-  const { id, name } = webhook;
+function renderName(page: PageContext<unknown>, store: ReadableStore, webhook: Webhook): Html {
+  const { id, name, service } = webhook;
   const box = html`<input type="checkbox" form="bulk" name="${boxName('ids', id)}" aria-label="Select ${name}" />`;
   return html`${canSelect(page) && box}
     <a href="${webhookHref(page, id)}"><bdi>${name}</bdi></a>
-    <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`;
+    <span class="address">${formatReceiver(webhook, maxReceiverLength)}</span> ${service !== null && renderService(page, store, webhook)}`;
 }
 
 export function renderService(page: PageContext<unknown>, store: ReadableStore, { service }: Webhook): Html {

@@ -58,6 +58,8 @@ export type DeliveryQueue = {
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
   /** The newest delivery of each webhook. Webhooks without any are absent. */
   newest: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliverySummary>>;
+  /** The event types of the finished deliveries, at most `maxEventTypes`, in their order. */
+  eventTypes: () => Promise<readonly string[]>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
   /** How many pending deliveries of the webhooks are neither claimed nor pings: a deactivation would discard them. */
@@ -83,6 +85,8 @@ export type DeliverySummary = Pick<Delivery, 'state' | 'isPing' | 'createdAt' | 
   /** Why the last attempt failed. */
   readonly error: string | null;
 };
+
+export const maxEventTypes = 200;
 
 export type Remembered = { readonly eventId: string; readonly at: number };
 

@@ -17,6 +17,7 @@ import {
   type RememberedEvent,
   LostClaim,
   isStillRemembered,
+  maxEventTypes,
   tooManyEventIds,
 } from '../delivery-queue.ts';
 import {
@@ -192,6 +193,11 @@ export class MemoryDeliveries {
     newest: async (webhookIds) => {
       const found = webhookIds.map((id) => [id, this.#newestFirst(id)[0]] as const);
       return new Map(found.flatMap(([id, newest]) => (newest ? [[id, summarise(newest)]] : [])));
+    },
+    eventTypes: async () => {
+      const types = new Set<string>();
+      for (const { endedAt, event } of this.#deliveries.values()) if (endedAt !== null) types.add(event.type);
+      return [...types].sort().slice(0, maxEventTypes);
     },
     lastOutcomes: async (webhookIds) => {
       const outcomes = new Map<string, 'delivered' | 'failed'>();

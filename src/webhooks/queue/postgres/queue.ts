@@ -15,6 +15,7 @@ import {
   type RedeliveryBatch,
   type Remembered,
   type RememberedEvent,
+  maxEventTypes,
   rememberedForMs,
 } from '../delivery-queue.ts';
 import { type Delivery, deliveryStates } from '../delivery.ts';
@@ -159,6 +160,18 @@ export class PostgresDeliveries implements DeliveryQueue {
       [webhookIds, deliveryStates.filter((state) => state !== 'pending')],
     );
     return new Map(rows.map(({ webhookId, ...delivery }) => [webhookId, delivery]));
+  }
+
+  /** One probe of the index for each type. */
+  async eventTypes(): Promise<readonly string[]> {
+    const next = (after: string) => `(select event_type from finished ${after} order by event_type limit 1)`;
+    const rows = await this.#options.database.ask<{ type: string }>(
+      `with recursive found as (
+         ${next('')} union all
+         select ${next('where event_type > f.event_type')} from found f where f.event_type is not null)
+       select event_type as type from found where event_type is not null limit ${maxEventTypes}`,
+    );
+    return rows.map(({ type }) => type);
   }
 
   async lastOutcomes(webhookIds: readonly string[]): Promise<ReadonlyMap<string, 'delivered' | 'failed'>> {

@@ -55,7 +55,7 @@ type KeysOptions = { readonly store: ReadableStore; readonly runtime: Runtime };
 export function ownKeysResource(options: KeysOptions): Resource {
   const { store } = options;
   return resource({
-    title: 'Own keys',
+    title: 'Your keys',
     description: 'Your keys for programs, newest first.',
     access: 'member',
     answer: ownKeysAnswer,

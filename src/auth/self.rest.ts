@@ -64,7 +64,7 @@ type SelfOptions = {
 
 export function selfResource(options: SelfOptions): Resource {
   return resource({
-    title: 'Own account',
+    title: 'Your account',
     description: 'Your account, your sessions and your keys, newest first.',
     access: 'member',
     answer: selfAnswer,

@@ -32,11 +32,11 @@ const fields = {
     'The capabilities, separated by commas.',
   ),
   parentType: text({ to: 64, ...serviceTypes }).meta({
-    label: 'Extends',
+    label: 'Parent type',
     description: 'The type of the service that this one extends. Empty for other services.',
   }),
   url: httpUrl().meta({
-    label: 'Address',
+    label: 'Own address',
     description: 'The address of the service. Without it, clients get an address of this server.',
   }),
   access: choice(accesses).meta({

@@ -36,6 +36,7 @@ type NamedField = readonly [string, FieldDescription];
 
 export function operationForm(layout: Layout, operation: FormOperation, view: FormView): Html {
   const formToken = layout.session?.formToken ?? '';
+  const isChange = /^(Update|Edit|Change) /.test(operation.title);
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields)
     .filter(([name]) => name !== 'token' || asksForToken)
@@ -76,7 +77,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
       ${shown.filter((one) => !isAdvanced(one)).map((one) => (isFixed(one) ? fixedView(one, view) : viewOf(one)))}
       ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
       <p>
-        <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
+        <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${isChange ? 'Save' : operation.title}</button>
         ${view.cancelHref !== undefined && html`<a href="${view.cancelHref}">Cancel</a>`}
         ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
       </p>

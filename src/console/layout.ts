@@ -226,7 +226,7 @@ function accountMenu({ caller, formToken, here, ...session }: Session, theme: Th
       >${username} <span class="hint">${role}</span></button
     >
     <div id="account" class="row-menu" popover>
-      <a href="${session.accountHref}">Account</a>
+      <a href="${session.accountHref}">Your account</a>
       ${themeSwitch(session.themeAction, here, theme)}
       ${
         formToken !== '' &&

@@ -129,6 +129,7 @@ export class HtmlResponder {
     const fields = rest ? fieldsOf(rest.entry) : {};
     const error = {
       ...body.error,
+      ...(status === 400 && problems.length > 0 && { message: correctionOf(problems) }),
       ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
       problems: shown,
       version: newer?.version,
@@ -345,6 +346,12 @@ export class HtmlResponder {
 function addressOf(path: string, query: URLSearchParams): string {
   const kept = new URLSearchParams([...query].filter(([, value]) => value.trim() !== ''));
   return kept.size === 0 ? path : `${path}?${kept.toString()}`;
+}
+
+/** The forms name their fields, so their pages need no technical term. */
+function correctionOf(problems: readonly Problem[]): string {
+  const { size } = new Set(problems.map(({ field }) => field));
+  return `Please correct ${size === 1 ? 'one field' : `${size} fields`}.`;
 }
 
 function noticeOf({ title }: Operation, { notice }: Outcome): Notice {

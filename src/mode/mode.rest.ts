@@ -42,7 +42,7 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
 
 export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
-    title: 'Mode',
+    title: 'Read-only mode',
     description: 'Whether the system is read-only, and why.',
     access: 'member',
     answer: modeAnswer,

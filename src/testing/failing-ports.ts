@@ -89,7 +89,9 @@ export function createFailingExecutor({ executor, rules, runtime }: FailingExecu
     if (!isAnswer(respond)) return;
     const { error } = respond;
     const what = part.container === undefined ? '' : ` of ${part.container}`;
-    throw new Error(`the step ${part.step}${what} fails by a failure rule${error ? ` (${error})` : ''}.`);
+    throw new Error(
+      `the step ${part.step}${what} was made to fail by test control${error ? ` (${error})` : ''}.`,
+    );
   }
 
   return {

@@ -18,6 +18,7 @@ import {
 } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { eventTypeNames } from './event-types.ts';
 import {
   type FilterValues,
   filterFields,
@@ -293,6 +294,7 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
     description: `${description} Without a filter, dismissed ones are left out. The new deliveries are created in the background.`,
     fields,
     present: () => ({ state: recoverableStates.join(',') }),
+    suggest: () => ({ changeType: eventTypeNames }),
     answer: redeliveryAnswer,
     check: ({ values }) => ({ problems: idProblems(listWebhooks(store), idsOf(values)) }),
     run: async ({ subject, values, update }) => {

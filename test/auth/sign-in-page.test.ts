@@ -121,7 +121,7 @@ describe('a browser', () => {
     const cookie = 'steward_session=token-of-the-member';
     const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
     expect(page.body).toMatch(/popovertarget="account"[^>]*>member <span class="hint">member</);
-    expect(page.body).toContain('<a href="/admin/security/self">Account</a>');
+    expect(page.body).toContain('<a href="/admin/security/self">Your account</a>');
     const stale = await server.get('/tokens', { cookie: 'steward_session=gone', accept: 'text/html' });
     expect(stale.statusCode).toBe(200);
   });

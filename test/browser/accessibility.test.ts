@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     const steward = await startSteward();
     const page = await open(steward.address, { token: steward.token });
     await page.goto('/admin/services/webhooks/settings');
-    const update = page.getByRole('button', { name: 'Update webhook settings' });
+    const update = page.getByRole('button', { name: 'Save' });
     await page.locator('#daysInPast').fill('0');
     await update.click();
     await page.getByRole('alert').waitFor();

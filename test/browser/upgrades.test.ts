@@ -52,7 +52,7 @@ const hideAndNotify = `
 /** Chooses the release, uploads its license, enters the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.goto(`${upgrades}/available`);
-  await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
+  await page.getByRole('link', { name: 'Upgrade to Product 11.0 …', exact: true }).click();
   await page.getByRole('link', { name: 'Upload a file …' }).click();
   await page.getByLabel('File').setInputFiles(license);
   await page.getByRole('button', { name: 'Upload file' }).click();
@@ -230,7 +230,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     const { address, token, runSteps, runToEnd } = await startWithClock();
     const page = await open(address, { token });
     await page.goto(`${upgrades}/available`);
-    await page.getByRole('link', { name: 'Choose Product 10.9.1 Portal Update' }).click();
+    await page.getByRole('link', { name: 'Upgrade to Product 10.9.1 Portal Update …' }).click();
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expectState(page, 'In progress');
     await runSteps(2);

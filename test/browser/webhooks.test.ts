@@ -102,7 +102,7 @@ async function waitForUpdate(shown: Locator): Promise<void> {
 /** Changes the settings, first with a number out of range. */
 async function changeSettings(page: Page): Promise<void> {
   const attempts = page.locator('#notificationAttempts');
-  const update = page.getByRole('button', { name: 'Update webhook settings' });
+  const update = page.getByRole('button', { name: 'Save' });
   expect(await attempts.inputValue()).toBe('3');
   await attempts.fill('9');
   await page.locator('#daysInPast').fill('7');

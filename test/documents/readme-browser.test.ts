@@ -14,7 +14,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
   it('leads to a finished upgrade in the browser', async () => {
     const labels = [...steps.matchAll(/\*\*(.+?)\*\*/gs)].map(([, label]) => label?.replace(/\s+/g, ' '));
     expect(labels).toEqual([
-      'Choose',
+      'Upgrade …',
       'Upload a file …',
       'Upload file',
       'Show the plan',
@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByLabel('User name').fill(user);
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
+    await page.getByRole('link', { name: 'Upgrade to Product 11.0 …', exact: true }).click();
     await page.getByRole('link', { name: 'Upload a file …' }).click();
     await page.getByLabel('File').setInputFiles(`${checkout}package.json`);
     await page.getByRole('button', { name: 'Upload file' }).click();

@@ -84,7 +84,7 @@ it('finds pages, services, webhooks, users and jobs that the caller may see', as
   expect(await find('road')).toEqual(['Services', 'Maps/Roads.MapServer', 'Webhooks', 'Road works']);
   expect(await find('road', 'member')).toEqual(['Services', 'Maps/Roads.MapServer']);
   expect(await find('BILLING')).toEqual(['Webhooks', 'Road works']);
-  expect(await find('audit')).toEqual(['Pages', 'Audit']);
+  expect(await find('audit')).toEqual(['Pages', 'Audit trail']);
   expect(await find('publisher')).toEqual(['Users', 'publisher']);
   expect(await find('<nothing>')).toEqual([]);
 });
@@ -123,7 +123,9 @@ describe('webhooks', () => {
       '12 things need attention.',
       '12 webhooks were deactivated after too many failures: a, b, c and 9 more.',
     ]);
-    expect(await see('administrator')).toContain('href="/admin/services/webhooks?health=deactivated"');
+    const page = await see('administrator');
+    expect(page).toContain('href="/admin/services/webhooks?health=deactivated"');
+    expect(page).toContain('<strong>Deactivated after failures</strong>');
   });
 
   it('names a webhook whose last delivery failed, until a ping succeeds', async () => {

@@ -24,28 +24,26 @@ const textOf = (markup: string) =>
 describe('the navigation', () => {
   it('marks the area of the page', async () => {
     for (const [path, current] of [
-      ['/admin', 'Overview'],
+      ['/admin', 'Home'],
       ['/admin/services/Maps', 'Services'],
-      ['/admin/services/webhooks/create', 'Endpoints'],
-      ['/admin/services/webhooks/settings', 'Settings'],
-      ['/admin/system/upgrades', 'Overview'],
-      ['/admin/system/upgrades/available', 'Versions'],
+      ['/admin/services/webhooks/create', 'Webhooks'],
+      ['/admin/services/webhooks/settings', 'Webhook settings'],
+      ['/admin/system/upgrades', 'Upgrades'],
+      ['/admin/system/upgrades/available', 'Available versions'],
       ['/admin/system/jobs', 'Jobs'],
-      ['/admin/system/upgrades/config', 'Windows'],
+      ['/admin/system/upgrades/config', 'Maintenance windows'],
       ['/admin/security/users/add', 'Users'],
       ['/admin/uploads', 'Uploads'],
-      ['/admin/system/audit', 'Audit'],
+      ['/admin/system/audit', 'Audit trail'],
     ] as const) {
       const navigation = partOf((await show(path)).body, 'Main');
-      expect(/aria-current="(?:page|true)"\s*>(\w+)/.exec(navigation)?.[1], path).toBe(current);
+      expect(/aria-current="(?:page|true)"\s*>([\w ]+)/.exec(navigation)?.[1], path).toBe(current);
     }
   });
 
   it('shows a member what a member may open, also on the page of the SOAP service', async () => {
-    expect(textOf(partOf((await show('/admin', 'member')).body, 'Main'))).toBe('Steward Overview Services');
-    expect(textOf(partOf((await show('/services', 'member')).body, 'Main'))).toBe(
-      'Steward Overview Services',
-    );
+    expect(textOf(partOf((await show('/admin', 'member')).body, 'Main'))).toBe('Steward Home Services');
+    expect(textOf(partOf((await show('/services', 'member')).body, 'Main'))).toBe('Steward Home Services');
   });
 
   it('is missing without a session, but the product is named', async () => {
@@ -65,7 +63,7 @@ describe('an installation', () => {
       cookie: `steward_session=${named.token('member')}`,
     });
     expect(body).toContain('<title>Home · Production &lt;EU&gt;</title>');
-    expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Overview Services');
+    expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Home Services');
     const stylesheet = await named.get('/admin/assets/steward.css');
     expect(stylesheet.body).toContain('--installation: #ffee00; --installation-ink: #000000;');
     await named.close();
@@ -80,7 +78,7 @@ describe('an installation', () => {
     await server.store.update((transaction) => {
       if (known) transaction.put(webhooks, { ...known, active: false, deactivatedBy: 'failures' });
     });
-    const count = /Endpoints <span class="count">1<span class="unseen"> needs attention</;
+    const count = /Webhooks <span class="count">1<span class="unseen"> needs attention</;
     expect(partOf((await show('/admin')).body, 'Main')).toMatch(count);
     await server.post(`/admin/services/webhooks/${id}/delete`, {}, administrator);
     expect((await show('/admin')).body).not.toContain('class="count"');
@@ -109,7 +107,7 @@ describe('in read-only mode', () => {
     const member = await show('/admin/services', 'member');
     expect(member.body).toContain('The system is read-only.');
     expect(member.body).not.toContain('Turn read-only mode off');
-    expect((await show('/admin/mode/update')).body).toContain('<button class="primary">Update mode');
+    expect((await show('/admin/mode/update')).body).toContain('<button class="primary">Save');
     await server.post('/admin/mode/update', { token, isReadOnly: 'false' });
   });
 });

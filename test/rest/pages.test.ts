@@ -126,7 +126,7 @@ describe('a submitted form', () => {
     expect(created.headers.location).toBe('/admin/services/Result');
     const { body } = await submit('/admin/mode/update', { isReadOnly: 'false' });
     expect(body).toMatch(/<h2 id="result">[^<]+<\/h2>/);
-    expect(body).toContain('<a href="/admin/mode">Back to Mode</a>');
+    expect(body).toContain('<a href="/admin/mode">Back to Read-only mode</a>');
     expect(body).not.toContain('<label for="isReadOnly">');
   });
 });
@@ -331,7 +331,7 @@ describe('a refused form keeps its input', () => {
     expect(body).toContain('>Kept</textarea>');
     expect(body).toContain('<title>Error: Create folder');
     expect(body).toMatch(/<div role="alert" class="problems" tabindex="-1" autofocus>/);
-    expect(body).toMatch(/<li>Folder name must [^<]+<\/li>/);
+    expect(body).toMatch(/<strong>Please correct one field\.<\/strong>[^]*<li>Folder name must [^<]+<\/li>/);
     expect(body).not.toContain('folderName: ');
   });
 

@@ -154,11 +154,13 @@ describe('a rule', () => {
     };
     const container = { container: 'portal_api' };
     await control.addFailure({ match: container, respond: { error: 'conflict' }, times: 1 });
-    expect(await upgrade()).toContain('the step update of PORTAL_API fails by a failure rule (conflict)');
+    expect(await upgrade()).toContain(
+      'the step update of PORTAL_API was made to fail by test control (conflict)',
+    );
     const step = { step: 'verify', container: 'GATEWAY_PROXY' };
     await control.addFailure({ match: step, respond: { error: 'unavailable' }, times: 1 });
     expect(await upgrade()).toContain(
-      'the step verify of GATEWAY_PROXY fails by a failure rule (unavailable)',
+      'the step verify of GATEWAY_PROXY was made to fail by test control (unavailable)',
     );
     await control.addFailure({ match: { step: 'final-check' }, respond: { delayMs: 100_000 } });
     expect(await upgrade()).toContain('"state":"success"');

@@ -83,7 +83,7 @@ describe('a snapshot', () => {
     expect(await control.snapshot()).toBe(snapshot);
     expect(await control.failures()).toEqual([rule]);
     expect(await finish()).toEqual(first);
-    expect(first[0]).toContain('fails by a failure rule (unavailable)');
+    expect(first[0]).toContain('was made to fail by test control (unavailable)');
   });
 
   it('restores the numbers of rules, failed sign-ins and sessions', async () => {

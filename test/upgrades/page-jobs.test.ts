@@ -130,9 +130,9 @@ describe('a job of several hops', () => {
     await server.runtime.advance(12_000);
     const later = await openJob();
     expect(formOf(later, '/cancel')).toBeUndefined();
-    expect(later).toContain('It cannot be cancelled now, only between two steps.');
+    expect(later).toContain('It cannot be cancelled now, only between two versions.');
     expect(later).toMatch(
-      /<ol class="phases" aria-label="Steps">\s*<li[^>]*>\s*<strong>Step 1 of 2: 10\.9\.2/,
+      /<ol class="phases" aria-label="Versions">\s*<li[^>]*>\s*<strong>Version 1 of 2: 10\.9\.2/,
     );
     await server.runtime.advance(hour);
     const failed = await open();

@@ -31,9 +31,9 @@ async function plan(page: string): Promise<unknown> {
 }
 
 describe('the page before the first upgrade', () => {
-  it('recommends the same steps as the plan', async () => {
+  it('recommends the same upgrades as the plan', async () => {
     await start();
-    const [, path = ''] = /with one license and one job:\s*([^<]*?)\s*<\/p>/.exec(await open()) ?? [];
+    const [, path = ''] = /upgrades with one license:\s*([^<]*?)\s*<\/p>/.exec(await open()) ?? [];
     const license = await upload('license.json', '{}');
     const plan = await openPlan('rel_07122023_5207', { 'Text.licenseUpload': license });
     const hops = [...plan.matchAll(/<li>(\S+) → <strong>(\S+)<\/strong>/g)];
@@ -164,7 +164,7 @@ describe('the page before the first upgrade', () => {
     });
     const planned = await server.post(`${upgrades}/plan`, { versionManifest, upgradeSettings, token });
     const { steps } = planned.json<{ steps: unknown[] }>();
-    expect(page).toContain(`The ${steps.length} tasks`);
+    expect(page).toContain(`The ${steps.length} steps`);
     expect(await send(page, '/upgrade')).toMatch(jobPage);
     expect((await server.get(`${upgrades}?token=${token}`)).json()).toMatchObject({
       status: { state: 'in_progress' },

@@ -196,6 +196,6 @@ describe('the page', () => {
 
   it('shows the system as read-only', async () => {
     await server.post('/admin/mode/update', { isReadOnly: 'true' }, headers());
-    expect(await show()).toMatch(/<button class="primary" disabled>Update maintenance windows</);
+    expect(await show()).toMatch(/<button class="primary" disabled>Save</);
   });
 });

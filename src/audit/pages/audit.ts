@@ -56,8 +56,8 @@ export async function auditView(
           { label: 'Time (UTC)', cell: ({ at }) => timeView(at, page.now) },
           {
             label: 'Operation',
-            cell: ({ operation }) =>
-              html`${words.titles.titleOf(operation) ?? operation} <span class="hint">${operation}</span>`,
+            cell: ({ operation, user }) =>
+              html`${words.titles.titleOf(operation, user) ?? operation} <span class="hint">${operation}</span>`,
           },
           { label: 'Target', cell: (entry) => targetView(entry, names, page) },
           { label: 'Who', cell: (entry) => actorView(entry, page) },
@@ -183,11 +183,12 @@ const otherTitles: Readonly<Record<string, string>> = {
   'tokens/generateToken': 'Sign in',
   'tokens/oidc/callback': 'Sign in at the identity provider',
   'tokens/revokeToken': 'Sign out',
-  'system/jobs/{job}/end': 'End of the job',
+  'system/jobs/{job}/end': 'Job ended',
 };
 
 type OperationTitles = {
-  titleOf: (operation: string) => string | undefined;
+  /** `user` is null for what the server has done. */
+  titleOf: (operation: string, user: string | null) => string | undefined;
   /** The operations whose titles contain the text, ignoring case. */
   find: (text: string) => readonly string[];
 };
@@ -197,7 +198,10 @@ export function operationTitles(tree: () => Resource): OperationTitles {
   let read: ReadonlyMap<string, string> | undefined;
   const titles = () => (read ??= readTitles(tree()));
   return {
-    titleOf: (operation) => titles().get(operation),
+    titleOf: (operation, user) =>
+      user === null && operation.endsWith('/{webhook}/deactivate')
+        ? 'Deactivated after failures'
+        : titles().get(operation),
     find: (text) =>
       [...titles()].flatMap(([operation, title]) =>
         title.toLowerCase().includes(text.toLowerCase()) ? operation : [],

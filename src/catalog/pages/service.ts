@@ -49,7 +49,7 @@ function factsOf(
       html`<a href="${href('services', ...folderPath)}">${folderName === rootFolder ? 'the root' : folderName}</a>`,
     ],
     ['Type', type],
-    ['Extends', parentType || renderMissing()],
+    ['Parent type', parentType || renderMissing()],
     ['Capabilities', capabilities.replaceAll(',', ', ') || renderMissing()],
     ['Visible to', audiences[access]],
     [

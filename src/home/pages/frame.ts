@@ -10,11 +10,11 @@ import { whileAvailable } from './health.ts';
 
 export function navigation(store: ReadableStore, now: () => number): readonly NavigationEntry[] {
   const hooks = ['services', 'webhooks'];
-  const webhookPage = { group: 'Webhooks', access: 'administrator' } as const;
-  const upgradePage = { group: 'Upgrades', access: 'administrator' } as const;
+  const webhookPage = { group: 'Events', access: 'administrator' } as const;
+  const upgradePage = { group: 'Deployment', access: 'administrator' } as const;
   const otherPage = { group: 'Administration', access: 'administrator' } as const;
   return [
-    { name: 'Overview', path: [], access: 'member' },
+    { name: 'Home', path: [], access: 'member' },
     { name: 'Services', path: ['services'], access: 'member' },
     {
       ...webhookPage,
@@ -23,21 +23,21 @@ export function navigation(store: ReadableStore, now: () => number): readonly Na
       count: () => countWebhooks(store, now()),
     },
     { ...webhookPage, name: 'Deliveries', path: [...hooks, 'deliveries'] },
-    { ...webhookPage, name: 'Settings', path: [...hooks, 'settings'] },
+    { ...webhookPage, name: 'Webhook settings', path: [...hooks, 'settings'] },
     {
       ...upgradePage,
-      name: 'Overview',
+      name: 'Upgrades',
       path: ['system', 'upgrades'],
       count: () => (store.read(newestJob)?.state === 'failed' ? 1 : 0),
     },
-    { ...upgradePage, name: 'Versions', path: ['system', 'upgrades', 'available'] },
+    { ...upgradePage, name: 'Available versions', path: ['system', 'upgrades', 'available'] },
     { ...upgradePage, name: 'Jobs', path: ['system', 'jobs'] },
-    { ...upgradePage, name: 'Windows', path: ['system', 'upgrades', 'config'] },
+    { ...upgradePage, name: 'Maintenance windows', path: ['system', 'upgrades', 'config'] },
     { ...otherPage, name: 'Users', path: ['security', 'users'] },
     { ...otherPage, name: 'Keys', path: ['security', 'keys'] },
-    { ...otherPage, name: 'Audit', path: ['system', 'audit'] },
+    { ...otherPage, name: 'Audit trail', path: ['system', 'audit'] },
     { ...otherPage, name: 'Uploads', path: ['uploads'] },
-    { ...otherPage, name: 'Mode', path: ['mode'] },
+    { ...otherPage, name: 'Read-only mode', path: ['mode'] },
   ];
 }
 

@@ -1,6 +1,6 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
-import type { TargetNames } from '../../audit/audit-store.ts';
+import type { AuditWords } from '../../audit/pages/audit.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { linkButton, pageButton } from '../../console/action.ts';
@@ -40,8 +40,8 @@ type HomeOptions = {
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;
   /** The title of an operation and the name of what it concerns, for the last changes. */
-  readonly titleOf: (operation: string) => string | undefined;
-  readonly nameOf: TargetNames['nameOf'];
+  readonly titleOf: AuditWords['titles']['titleOf'];
+  readonly nameOf: AuditWords['names']['nameOf'];
   readonly inUse: { readonly store: keyof typeof stores; readonly executor: keyof typeof executors };
 };
 
@@ -107,7 +107,7 @@ async function recentView(
             ${changes.map(
               ({ at, user, operation, target }, index) =>
                 html`<li>
-                  ${renderAgo(at, now)} <strong>${titleOf(operation) ?? operation}</strong>
+                  ${renderAgo(at, now)} <strong>${titleOf(operation, user) ?? operation}</strong>
                   ${target !== null && html`<a href="${href(...target.split('/'))}"><bdi>${names[index] ?? target}</bdi></a>`} ${isAdministrator && user !== null && html`by ${user}`}
                 </li> `,
             )}

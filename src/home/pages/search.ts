@@ -28,7 +28,7 @@ export async function showSearch(
   const groups = await findAll(options, query, page);
   const shown = groups.filter(({ found }) => found.length > 0);
   if (shown.length === 0)
-    return html`<p>Nothing contains “${query}”. <a href="${page.href()}">Show the overview</a></p>`;
+    return html`<p>Nothing contains “${query}”. <a href="${page.href()}">Go to the home page</a></p>`;
   return html`${shown.map(
     ({ title, found }) =>
       html`<section>

@@ -128,7 +128,7 @@ function progressView(job: Job, at: number): Html {
   const tenths = Math.floor(percent / 10);
   return html`${figuresView([
     { label: 'Done', value: `${percent} %` },
-    { label: 'Tasks', value: `${steps.done} of ${steps.total}` },
+    { label: 'Steps', value: `${steps.done} of ${steps.total}` },
     { label: 'Deployments', value: `${done} of ${total}` },
     { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
     ...(isResumed ? [run] : []),
@@ -189,7 +189,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
   const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {
     text: hasNextHop
-      ? 'It cannot be cancelled now, only between two steps.'
+      ? 'It cannot be cancelled now, only between two versions.'
       : `It cannot be cancelled: ${why}.`,
   };
 }

@@ -87,7 +87,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
         Upgrade to ${versionName(version)} ${hasRelease && html`<span class="state warn">Cannot be rolled back</span>`}
       </h2>
       <p>
-        The newest version${hops.length > 1 && `, in ${hops.length} steps with one license and one job`}:
+        The newest version${hops.length > 1 && `, in one job of ${hops.length} upgrades with one license`}:
         ${[formatVersion(newestInstalled(present)), ...hops.map(({ to }) => to)].join(' → ')}
       </p>
       <p><a href="${page.here('available')}">All versions</a></p>

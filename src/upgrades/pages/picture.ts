@@ -24,7 +24,7 @@ const stateLabels: Readonly<Record<PartState, string>> = {
   unchanged: 'as before the job',
 };
 
-/** With several hops, which readers know as steps: one item for each hop, and the phases of the current one. */
+/** With several hops: one item for each, named by its version, and the phases of the current one. */
 export function phasesView(job: Job, plan: Plan | undefined, now: number): Html {
   const parts = job.timeline.phases.map((phase): Part => {
     const state = stateOfPhase(job, phase);
@@ -35,11 +35,11 @@ export function phasesView(job: Job, plan: Plan | undefined, now: number): Html 
   if (hops.length < 2) return partList('Phases', parts);
   const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
   const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
-  return html`${partList('Steps', [
+  return html`${partList('Versions', [
     ...hops.map((hop) => joinParts(hopLabel(hop, hops.length, plan), ofHop(hop))),
     ...parts.filter(({ hop }) => hop === undefined),
   ])}
-    ${current !== undefined && partList(`Phases of step ${current + 1}`, ofHop(current))}`;
+    ${current !== undefined && partList(`Phases of version ${current + 1}`, ofHop(current))}`;
 }
 
 type Part = {
@@ -51,7 +51,7 @@ type Part = {
 
 function hopLabel(hop: number, count: number, plan: Plan | undefined): string {
   const to = plan?.hops[hop]?.to;
-  const label = `Step ${hop + 1} of ${count}`;
+  const label = `Version ${hop + 1} of ${count}`;
   return to === undefined ? label : `${label}: ${to}`;
 }
 

@@ -103,7 +103,9 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
           cell: (one) =>
             statusView(
               isBlocked(one) ? ['Finish the failed job first.'] : one.reasons,
-              canStart(one) ? one.path.length : 0,
+              canStart(one)
+                ? versions.find(({ version: { id } }) => id === one.path.at(-2))?.version
+                : undefined,
             ),
         },
         { label: 'Actions', cell: (one) => (canStart(one) ? chooseLink(one.version, page) : '') },
@@ -132,10 +134,13 @@ function formatReleased(version: Version): string {
   }
 }
 
-function statusView(reasons: readonly string[], hops: number): Html {
-  if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
-  if (hops > 1)
-    return html`<span class="state" title="One job also installs the versions that it needs.">In several steps</span>`;
+/** `through` is the version before it on its path. */
+function statusView(reasons: readonly string[], through: Version | undefined): Html {
+  if (reasons.length === 0) return html`<span class="state good">Ready</span>`;
+  if (through)
+    return html`<span class="state" title="One job also installs the versions that it needs."
+      >Through ${formatVersion(through)}</span
+    >`;
   return html`<span class="state warn">Not now</span>
     <span class="hint" title="${reasons.join(' ')}">${reasons.join(' ')}</span>`;
 }
@@ -150,8 +155,8 @@ function chooseLink(version: Version, page: PageContext<unknown>): Html {
   return html`<a
     class="button second"
     href="${wizardHref(page, version)}"
-    aria-label="Choose ${versionName(version)}"
-    >Choose</a
+    aria-label="Upgrade to ${versionName(version)} …"
+    >Upgrade …</a
   >`;
 }
 

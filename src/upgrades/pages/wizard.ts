@@ -247,7 +247,7 @@ function planView(
       ${explainCancelling(hasRelease, plan)}
     </p>
     ${figuresView([
-      { label: 'Tasks', value: String(plan.steps.length) },
+      { label: 'Steps', value: String(plan.steps.length) },
       {
         label: 'Deployments',
         value: newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads),
@@ -269,22 +269,22 @@ function planView(
       ${imageTable(prepared)}
     </details>
     <details>
-      <summary>The ${plan.steps.length} tasks</summary>
+      <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
     </details>`;
 }
 
 function explainCancelling(hasRelease: boolean, { hops }: Plan): string {
   if (hops.length > 1)
-    return 'It can be cancelled before the first step and between two steps. Releases cannot be rolled back.';
+    return 'It can be cancelled before it installs the first version and between two versions. Releases cannot be rolled back.';
   return hasRelease
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
 }
 
 function hopsView(hops: readonly PlannedHop[]): Html {
-  return html`<p>The job performs these upgrades, its steps, one after the other:</p>
-    <ol class="hops" aria-label="Steps">
+  return html`<p>The job performs these upgrades one after the other:</p>
+    <ol class="hops" aria-label="Upgrades">
       ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
     </ol>`;
 }
@@ -316,7 +316,7 @@ function stepTable({ plan }: PreparedJob): Html {
       template === undefined ? performedBy : `${performedBy} (${template})`,
       codes.join(', '),
     ]);
-  return html`${renderTable('Tasks of the plan', ['Number', 'Task', 'Performed by', 'Messages'], rows)}
+  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Performed by', 'Messages'], rows)}
   ${rest > 0 && html`<p>… and ${rest} more; the operation plan returns all of them.</p>`}`;
 }
 

@@ -16,6 +16,8 @@ export type {
   StewardControl,
 } from './testing/control-client.ts';
 
+export type { ErrorKind } from './lib/errors.ts';
+
 export type StewardOptions = {
   /**
    * Variables such as `{ REQUIRE_TOKENS: 'true' }`. The environment of the process and `.env` are not read, because a

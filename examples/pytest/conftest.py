@@ -18,21 +18,27 @@ class Steward:
     def __init__(self, url):
         self.url = url
 
-    def send(self, method, path, body, content_type):
-        """Returns the status and the JSON of the answer."""
-        request = urllib.request.Request(self.url + path, body.encode(), {"Content-Type": content_type}, method=method)
+    def send(self, path, body=None, content_type=None):
+        """Returns the status and the JSON of the answer. Without a body, the request is a GET."""
+        headers = {} if body is None else {"Content-Type": content_type}
+        request = urllib.request.Request(self.url + path, body and body.encode(), headers)
         try:
             with urllib.request.urlopen(request) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
 
+    def get(self, path, **fields):
+        return self.send(f"{path}?{urllib.parse.urlencode({'f': 'json', **fields})}")
+
     def post(self, path, **fields):
         form = urllib.parse.urlencode({"f": "json", **fields})
-        return self.send("POST", path, form, "application/x-www-form-urlencoded")
+        return self.send(path, form, "application/x-www-form-urlencoded")
 
-    def control(self, path, value):
-        status, answer = self.send("POST", f"/control/{path}", json.dumps(value), "application/json")
+    def control(self, path, value=None):
+        """Changes the clock, the failures or all of the state; without a value, reads them or the journal."""
+        body = None if value is None else json.dumps(value)
+        status, answer = self.send(f"/control/{path}", body, "application/json")
         assert status == 200, answer
         return answer
 

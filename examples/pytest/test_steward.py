@@ -18,3 +18,11 @@ def test_token_expires_after_two_hours(steward):
     steward.control("clock", {"advanceMs": 120 * 60_000})
     status, answer = steward.post("/admin/mode", token=token)
     assert (status, answer["error"]["code"]) == (401, 498)
+
+
+def test_the_journal_shows_what_the_program_sent(steward):
+    steward.control("failures", {"match": {"route": "/rest/info"}, "respond": {"error": "unavailable"}, "times": 1})
+    assert [steward.get("/rest/info")[0] for _ in range(2)] == [503, 200]
+    requests = steward.control("requests?route=/rest/info")["requests"]
+    # The newest is the first.
+    assert [request["status"] for request in requests] == [200, 503]

@@ -97,5 +97,6 @@ function print(lines: readonly string[]): void {
 async function createLogger({ LOG_LEVEL: level }: Config): Promise<Logger> {
   if (!process.stdout.isTTY) return pino({ level });
   const { default: pretty } = await import('pino-pretty');
-  return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
+  const format = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', singleLine: true, sync: true };
+  return pino({ level }, pretty(format));
 }

@@ -44,7 +44,7 @@ export type NewFailureRule = {
     readonly route?: string;
     readonly method?: string;
     readonly soapOperation?: string;
-    /** A container of a simulated upgrade. */
+    /** A container of a version in the manifest. Its update fails. */
     readonly container?: string;
     /** The id of a step of a simulated upgrade. */
     readonly step?: string;
@@ -62,7 +62,12 @@ export type NewFailureRule = {
   readonly times?: number;
 };
 
-export type FailureRule = NewFailureRule & { readonly id: string; readonly hits: number };
+export type FailureRule = NewFailureRule & {
+  readonly id: string;
+  readonly hits: number;
+  /** Which jobs have the step of the rule, unless all have it. */
+  readonly note?: string;
+};
 
 export type RequestFilter = {
   readonly route?: string;

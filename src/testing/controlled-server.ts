@@ -19,14 +19,16 @@ import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
+import { performedSteps } from '../upgrades/planning/plan.ts';
 import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
+import { currentManifest, deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { ControlClock } from './clock.ts';
 import { createFailingExecutor, FailingClient } from './failing-ports.ts';
 import { addControlHooks } from './hooks.ts';
 import { maxDate } from './input.ts';
 import { Journal } from './journal.ts';
 import { type Draws, seededRandom } from './random.ts';
-import { FailureRules, type KnownRoute } from './rule.ts';
+import { FailureRules, type KnownParts, type KnownRoute } from './rule.ts';
 import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
 /** What `reset` and `restore` replace. */
@@ -91,8 +93,12 @@ export class ControlledServer {
     return this.#world.store;
   }
 
-  get routes(): readonly KnownRoute[] {
-    return this.#world.routes;
+  get known(): KnownParts {
+    const { routes, store } = this.#world;
+    const steps = performedSteps(simulatedPerformers(this.options.config.SIMULATED_STEP_TEMPLATES));
+    const versions = [...currentManifest(store), ...installedVersions(store.read(deployment))];
+    const containers = versions.flatMap((version) => [...version.containers, ...version.newContainers]);
+    return { routes, steps, containers: [...new Set(containers.map(({ name }) => name.toUpperCase()))] };
   }
 
   advanceTo(target: number): Promise<void> {

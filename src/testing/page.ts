@@ -203,7 +203,7 @@ function partsOf(parts: object): string {
 
 function ruleForm(server: ControlledServer, { refused }: PageRequest): Html {
   const own = refused?.form === 'rule' ? refused : undefined;
-  const routes = [...new Set(server.routes.map(({ template }) => template))].sort();
+  const routes = [...new Set(server.known.routes.map(({ template }) => template))].sort();
   return html`<details class="try" ${own && 'open'}>
     <summary>Add a rule</summary>
     ${operationForm(layoutOf(server, '', { query: new URLSearchParams() }), addRule, {
@@ -338,9 +338,9 @@ async function runForm(server: ControlledServer, form: PageForm, given: URLSearc
       return `The clock has advanced by ${formatNumber(Number(amount))} ${unit}.`;
     }
     case 'rule': {
-      const schema = ruleSchemaFor(() => server.routes);
-      rules.add(parseInput(schema, ruleOf(given)));
-      return 'The rule is active.';
+      const schema = ruleSchemaFor(() => server.known);
+      const { note = '' } = rules.add(parseInput(schema, ruleOf(given)));
+      return `The rule is active. ${note}`.trim();
     }
     case 'remove': {
       const id = given.get('id');

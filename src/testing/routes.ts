@@ -99,7 +99,7 @@ const journalQuery = z.strictObject({
 
 function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   const { rules, journal } = server;
-  const newRule = ruleSchemaFor(() => server.routes);
+  const newRule = ruleSchemaFor(() => server.known);
 
   addPage(control, server);
   control.post('/control/reset', async (request, reply) => {

@@ -1,7 +1,8 @@
 // Failure rules: what a rule matches, how it responds, and the check of rules that tests send.
 import * as z from 'zod';
 import { type ErrorKind, ServiceError, usualError, usualMessages } from '../lib/errors.ts';
-import { stepIds } from '../upgrades/planning/step-ids.ts';
+import type { performedSteps } from '../upgrades/planning/plan.ts';
+import { type StepId, stepIds } from '../upgrades/planning/step-ids.ts';
 import { integer } from './input.ts';
 
 /** An error of the kind with the headers of a typical one. */
@@ -103,7 +104,7 @@ const ruleSchema = z.strictObject({ match: matchSchema, respond: respondSchema, 
 
 export type Match = z.infer<typeof matchSchema>;
 export type Respond = z.infer<typeof respondSchema>;
-type NewRule = z.infer<typeof ruleSchema>;
+type NewRule = z.infer<typeof ruleSchema> & { readonly note?: string };
 
 type ActiveRule = NewRule & { readonly id: string; hits: number };
 
@@ -112,24 +113,62 @@ export type RulesDump = { readonly list: readonly ActiveRule[]; readonly lastId:
 /** A route of the server. Only that of SOAP calls has operations. */
 export type KnownRoute = { readonly template: string; readonly soapOperations: readonly string[] };
 
-/** Checks a rule in itself and against the routes of the server. */
-export function ruleSchemaFor(routes: () => readonly KnownRoute[]) {
-  return ruleSchema.check(({ value: { match, respond }, issues }) => {
-    const refuse = (path: string[], message: string) =>
-      issues.push({ code: 'custom', input: undefined, path, message });
-    const route = routes().find(({ template }) => isSameTemplate(template, match.route));
-    if (match.route !== undefined && !route)
-      refuse(
-        ['match', 'route'],
-        'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
-      );
-    const mayFault = match.soapOperation !== undefined || (route?.soapOperations.length ?? 0) > 0;
-    if (respond.fault !== undefined && !mayFault)
-      refuse(
-        ['respond', 'fault'],
-        'needs match.soapOperation, or match.route with the path of the SOAP catalog',
-      );
-  });
+/** What the rules of this server may name. */
+export type KnownParts = {
+  readonly routes: readonly KnownRoute[];
+  /** Of all versions that are installed or in the manifest. */
+  readonly containers: readonly string[];
+  readonly steps: ReturnType<typeof performedSteps>;
+};
+
+/** A container is named with one of these, or with none, which means its update. */
+const workloadSteps = ['update', 'verify', 'revert'];
+
+/** Checks a rule in itself and against the server, and adds a note if only some jobs have its step. */
+export function ruleSchemaFor(known: () => KnownParts) {
+  return ruleSchema
+    .check(({ value: { match, respond }, issues }) => {
+      const refuse = (path: string[], message: string) =>
+        issues.push({ code: 'custom', input: undefined, path, message });
+      const { routes, containers, steps } = known();
+      const operations = routes.flatMap(({ soapOperations }) => soapOperations);
+      const requireKnown = (name: 'soapOperation' | 'container', valid: readonly string[]) => {
+        const given = match[name];
+        if (given !== undefined && !valid.includes(given))
+          refuse(['match', name], `must be one of ${valid.join(', ')}`);
+      };
+      requireKnown('soapOperation', operations);
+      requireKnown('container', containers);
+      if (match.container !== undefined && match.step !== undefined && !workloadSteps.includes(match.step))
+        refuse(['match', 'step'], `must be one of ${workloadSteps.join(', ')} with a container`);
+      if (match.step !== undefined && kindsWith(match.step, steps).length === 0)
+        refuse(['match', 'step'], 'is in no plan of this server: see SIMULATED_STEP_TEMPLATES');
+      const route = routes.find(({ template }) => isSameTemplate(template, match.route));
+      if (match.route !== undefined && !route)
+        refuse(
+          ['match', 'route'],
+          'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
+        );
+      const mayFault = match.soapOperation !== undefined || (route?.soapOperations.length ?? 0) > 0;
+      if (respond.fault !== undefined && !mayFault)
+        refuse(
+          ['respond', 'fault'],
+          'needs match.soapOperation, or match.route with the path of the SOAP catalog',
+        );
+    })
+    .transform((rule) => ({ ...rule, ...noteOf(rule.match, known().steps) }));
+}
+
+function kindsWith(step: StepId, steps: KnownParts['steps']): string[] {
+  return Object.entries(steps).flatMap(([kind, ids]) => (ids.has(step) ? [kind] : []));
+}
+
+/** A rule for another job would never match, and its test would test nothing. */
+function noteOf({ step }: Match, steps: KnownParts['steps']): { note?: string } {
+  if (step === undefined) return {};
+  const kinds = kindsWith(step, steps);
+  if (kinds.length === Object.keys(steps).length) return {};
+  return { note: `Only a ${kinds.join(' or a ')} has the step ${step}.` };
 }
 
 /** The rules in the order of their creation. The first that matches counts a hit. */

@@ -286,6 +286,20 @@ export function planRollback(workloads: readonly Workload[], performers: Perform
   return createPlan(drafts, workloads.length, performers);
 }
 
+/** The steps of each kind of job, without those that are skipped. A failed patch puts its workloads back. */
+export function performedSteps(
+  performers: Performers,
+): Readonly<Record<'release' | 'patch' | 'rollback', ReadonlySet<StepId>>> {
+  const workloads: Workload[] = [{ name: '', component: '', parts: [] }];
+  const idsOf = ({ steps }: PlannedSteps) => steps.filter(({ isSkipped }) => !isSkipped).map(({ id }) => id);
+  const planOne = (isRelease: boolean) => planSteps([{ isRelease, workloads: [workloads] }], 1, performers);
+  return {
+    release: new Set(idsOf(planOne(true))),
+    patch: new Set([...idsOf(planOne(false)), 'revert']),
+    rollback: new Set(idsOf(planRollback(workloads, performers))),
+  };
+}
+
 /**
  * The workloads that the plan updates, in the order of its steps. One that several versions change appears for each
  * of them.

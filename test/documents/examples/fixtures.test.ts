@@ -35,7 +35,7 @@ it.skipIf(extraPackages === undefined)('examples/jest runs', patience, async () 
   const args = [join(extraPackages ?? '', 'jest/bin/jest.js'), '--testMatch', '**/*.test.mjs', '--', 'jest'];
   const env = { NODE_OPTIONS: '--experimental-vm-modules' };
   const { code, stderr } = await run(process.execPath, args, env, project);
-  expect(stderr).toContain('3 passed');
+  expect(stderr).toContain('4 passed');
   expect(code).toBe(0);
 });
 
@@ -57,6 +57,6 @@ const isMissing = !succeeds('python3', '-m', 'pytest', '--version');
 it.skipIf(isMissing)('examples/pytest runs', patience, async () => {
   const args = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'pytest'];
   const { code, stdout } = await run('python3', args, { PYTHONDONTWRITEBYTECODE: '1' }, project);
-  expect(stdout).toContain('3 passed');
+  expect(stdout).toContain('4 passed');
   expect(code).toBe(0);
 });

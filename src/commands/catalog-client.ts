@@ -155,11 +155,22 @@ const parser = new XMLParser({
   ignorePiTags: true,
   parseTagValue: false,
   parseAttributeValue: false,
-  // Without this, the parser would leave numeric references as they are. It does not decode CDATA sections.
-  // oxlint-disable-next-line typescript/no-deprecated -- the replacement is a package of its own
-  htmlEntities: true,
+  // The parser would decode no numeric references.
+  processEntities: false,
   trimValues: false,
 });
+
+const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+function decode(text: string): string {
+  return text.replace(
+    /&(?:#(x?)([0-9a-fA-F]{1,7})|([a-z]{2,4}));/g,
+    (all, x: string, digits, name: string) => {
+      const code = Number(`${x === '' ? '' : '0x'}${digits}`);
+      return named[name] ?? (code <= 0x10ffff ? String.fromCodePoint(code) : all);
+    },
+  );
+}
 
 /** Elements and attributes take the parser much more memory than their text. */
 const maxParts = 500_000;
@@ -172,7 +183,7 @@ function readAnswerXml(text: string): AnswerElement {
   if (countParts(text) > maxParts)
     throw new RequestError(`The answer has more than ${maxParts} elements and attributes.`);
   const [root] = parse(text).flatMap(toElements);
-  if (!root) throw new RequestError('The answer is not XML.');
+  if (!root || !endsWith(text, root)) throw new RequestError('The answer is not XML, or is not complete.');
   return root;
 }
 
@@ -186,12 +197,18 @@ function countParts(text: string): number {
 
 function parse(text: string): Node[] {
   try {
-    // Without its check of the text, the parser reads documents that are not well-formed.
-    // oxlint-disable-next-line typescript/no-deprecated -- the replacement is a package of its own
-    return parser.parse(text, true) as Node[];
+    return parser.parse(text) as Node[];
   } catch (error) {
     throw new RequestError(`The answer is not XML: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** The parser reads a document that is cut off as if all elements were closed. */
+function endsWith(text: string, { name }: AnswerElement): boolean {
+  const end = text.lastIndexOf('</');
+  if (end < 0) return text.trimEnd().endsWith('/>');
+  const tag = text.slice(end + 2, text.indexOf('>', end)).trimEnd();
+  return tag.slice(tag.indexOf(':') + 1) === name;
 }
 
 function child({ children }: AnswerElement, name: string): AnswerElement | undefined {
@@ -215,7 +232,9 @@ function toElements(node: Node): AnswerElement[] {
   return [
     {
       name,
-      attributes: (node[attributesKey] ?? {}) as Record<string, string>,
+      attributes: Object.fromEntries(
+        Object.entries(node[attributesKey] ?? {}).map(([key, value]) => [key, decode(String(value))]),
+      ),
       children: content.flatMap(toElements),
       text: content.map(textOf).join(''),
     },
@@ -223,7 +242,7 @@ function toElements(node: Node): AnswerElement[] {
 }
 
 function textOf(node: Node): string {
-  if ('#text' in node) return String(node['#text']);
+  if ('#text' in node) return decode(String(node['#text']));
   const [section] = (node[cdataKey] ?? []) as { '#text': string }[];
   return section?.['#text'] ?? '';
 }

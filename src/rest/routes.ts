@@ -74,7 +74,8 @@ type RestOptions = {
 export async function restRoutes(scope: FastifyInstance, options: RestOptions): Promise<void> {
   scope.decorateRequest('rest', null);
   scope.removeAllContentTypeParsers();
-  // The body stays text, because the route decides which fields are decoded.
+  // The plugin brings the content type and the limit. The body stays text, because its own parser would decode every
+  // field, and the route decides which ones are (form.ts).
   await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
   await scope.register(multipart, options.multipart.pluginOptions);
   scope.addContentTypeParser('*', acceptEmptyBody);

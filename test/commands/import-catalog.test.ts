@@ -199,7 +199,10 @@ it('refuses redirects, late and large answers, faults and answers that are no SO
   expect(await importFrom(redirect)).toMatch(/redirects to http:\/\/127\.0\.0\.1:1\/ \(302\)/);
   expect(await importFrom({ body: 'x'.repeat(1024 ** 2 + 1) })).toContain('larger than 1 MiB');
   expect(await importFrom(undefined)).toContain('not complete within 0.3 seconds');
-  expect(await importFrom({ body: '<a>' })).toContain('GetFolders (HTTP 200): The answer is not XML');
+  for (const body of ['', 'text', '<a>', '<a', '<a><b>x</b>', '<s:a xmlns:s="urn:s"><b/><c>x</c>'])
+    expect(await importFrom({ body })).toContain('GetFolders (HTTP 200): The answer is not XML');
+  for (const body of ['<s:a xmlns:s="urn:s">x</s:a >\n', '<a><b/></a><!-- the end -->'])
+    expect(await importFrom({ body })).toContain('not a SOAP envelope');
   expect(await importFrom({ body: '<a/>' })).toContain('not a SOAP envelope');
   expect(await importFrom({ body: '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>' })).toContain('document type');
   const fault = { status: 500, body: golden('GuardedFault-token-required-12') };

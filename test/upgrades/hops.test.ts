@@ -146,6 +146,24 @@ describe('an upgrade over several versions', () => {
     expect([done.status.state, countOf(done, 2270)]).toEqual(['success', 2]);
   });
 
+  it('has at most 100 hops', async () => {
+    await start();
+    const releases = Array.from({ length: 101 }, (_, n) => ({
+      id: `rel_${n}`,
+      type: 'release',
+      version: '10.9.2',
+      build: String(1235 + n),
+      previousVersion: n === 0 ? '10.9.1' : '10.9.2',
+      previousReleaseBuild: String(1234 + n),
+      containers: [{ name: 'A', image: `a:${n}` }],
+    }));
+    const manifestFile = { name: 'm.json', content: JSON.stringify(releases) };
+    await server.postParts(`${upgrades}/importManifest`, { manifestFile }, admin);
+    const available = await get<{ path: string[] }[]>(`${upgrades}/available`);
+    expect([99, 100].map((n) => available[n]?.path.length)).toEqual([100, 0]);
+    expect((await upgrade('rel_100', { upgradeSettings: '{}' })).statusCode).toBe(400);
+  });
+
   it('keeps finished hops when it fails, and a resume continues in the failed hop', async () => {
     const { fail } = await startWithTemplates('database-engine');
     fail('database-engine', '11.1.0.3923');

@@ -153,7 +153,8 @@ describe('a failed release', () => {
     await finish();
     await start();
     const early = (await release()).json<Status>();
-    await server.runtime.advance(3000);
+    await server.runtime.advance(7000);
+    expect((await status()).status.messages.at(-1)?.code).toBe(2288);
     expect(await cancel(early.jobId)).toBe(200);
     const done = await finish();
     expect(done.status.state).toBe('cancelled');

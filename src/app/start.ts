@@ -89,6 +89,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     assets: {
       stylesheet: await read('console/assets/steward.css'),
       script: await read('console/assets/steward.js'),
+      tryScript: await read('console/assets/try.js'),
       icon: await read('console/assets/steward.svg'),
       offlineIcon: await read('console/assets/offline.svg'),
     },

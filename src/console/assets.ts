@@ -11,6 +11,7 @@ type AssetName = keyof AssetFiles;
 const kinds: Readonly<Record<AssetName, { file: string; type: string }>> = {
   stylesheet: { file: 'steward.css', type: 'text/css; charset=utf-8' },
   script: { file: 'steward.js', type: 'text/javascript; charset=utf-8' },
+  tryScript: { file: 'try.js', type: 'text/javascript; charset=utf-8' },
   icon: { file: 'steward.svg', type: 'image/svg+xml' },
   offlineIcon: { file: 'offline.svg', type: 'image/svg+xml' },
 };

@@ -141,6 +141,9 @@ const maxSuggestions = 200;
 /** With a script, a time is entered in the zone of the browser, which the label then names. */
 const zoneView = html` (<span data-zone>UTC</span>)`;
 
+/** A description such as "The name of the service." repeats the label. */
+const onlyNames = /^(?:The|A) [A-Za-z ]+\.$/;
+
 export function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
   if (field.parts?.render) return partsView(name, field.parts.render, view.entered);
@@ -153,16 +156,19 @@ export function fieldView(name: string, field: FieldDescription, view: FieldView
   const defaultText = options || fallback === undefined ? '' : String(fallback);
   const hint = [
     // The picker of a time shows its format, and a list of suggestions what they mean.
-    control !== 'time' && (!options || choicesOf(field)) && description,
+    control !== 'time' && !onlyNames.test(description) && (!options || choicesOf(field)) && description,
     control !== 'time' &&
       !options &&
       schema.type === 'integer' &&
       `From ${schema.minimum} to ${schema.maximum}.`,
     allowed !== undefined && `Allowed: ${allowed}.`,
     defaultText !== '' && `Default: ${defaultText}.`,
+  ].filter(Boolean);
+  const describedBy = [
+    ...(hint.length > 0 ? [`${id}-hint`] : []),
+    ...(problems.length > 0 ? [`${id}-problem`] : []),
   ];
-  const describedBy = [`${id}-hint`, ...(problems.length > 0 ? [`${id}-problem`] : [])].join(' ');
-  const marks = html`id="${id}" name="${name}" aria-describedby="${describedBy}" ${isRequired && 'required'} ${view.takesFocus && 'autofocus'}
+  const marks = html`id="${id}" name="${name}" ${describedBy.length > 0 && html`aria-describedby="${describedBy.join(' ')}"`} ${isRequired && 'required'} ${view.takesFocus && 'autofocus'}
   ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${id}-list"`}`;
   return html`<div class="field">
     <label for="${id}"
@@ -175,7 +181,7 @@ export function fieldView(name: string, field: FieldDescription, view: FieldView
         ${suggestions.map((value) => html`<option value="${value}"></option>`)}
       </datalist>`
     }
-    <p class="hint" id="${id}-hint">${hint.filter(Boolean).join(' ')}</p>
+    ${hint.length > 0 && html`<p class="hint" id="${id}-hint">${hint.join(' ')}</p>`}
     ${problems.length > 0 && problemView(id, problems)}
   </div> `;
 }

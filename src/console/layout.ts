@@ -28,7 +28,9 @@ export function sendHtml(reply: FastifyReply, status: number, page: Page, header
 
 export type PageLink = { readonly name: string; readonly href: string };
 
-export type AssetHrefs = Readonly<Record<'stylesheet' | 'script' | 'icon' | 'offlineIcon', string>>;
+export type AssetHrefs = Readonly<
+  Record<'stylesheet' | 'script' | 'tryScript' | 'icon' | 'offlineIcon', string>
+>;
 
 export type Layout = {
   readonly title: string;

@@ -2,16 +2,13 @@
 import { type Html, html } from '../lib/html.ts';
 import type { Json } from '../lib/json.ts';
 import { truncate } from '../lib/text.ts';
-import { type Fields, describeField } from '../rest/fields.ts';
 import { ownPath } from '../rest/request.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton, hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import type { SignInWays } from './frame.ts';
-import { labelOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
-import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
 type ApiLink = PageLink & {
@@ -50,7 +47,6 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
       { name: 'Pretty JSON', href: asked('pjson') },
       ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
     ],
-    form?.operation.fields ?? {},
   );
   // A page without a view of its own is for readers of the API.
   return view
@@ -97,25 +93,12 @@ function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
   </li> `;
 }
 
-function commandView(commands: readonly string[], links: readonly PageLink[], fields: Fields): Html {
+function commandView(commands: readonly string[], links: readonly PageLink[]): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
     ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
-    ${Object.keys(fields).length > 0 && formFields(fields)}
   </section>`;
-}
-
-/** The names that programs send, beside the labels that the form shows. */
-function formFields(fields: Fields): Html {
-  const rows = Object.entries(fields).map(([name, field]) => {
-    const described = describeField(field);
-    return [name, labelOf(name, described), described.isRequired ? 'required' : 'optional'];
-  });
-  return html`<details open>
-    <summary>Fields of the form</summary>
-    ${renderTable('Fields of the form', ['Field', 'Label', 'Presence'], rows)}
-  </details>`;
 }
 
 type OperationView = FormView & {
@@ -134,7 +117,7 @@ type OperationView = FormView & {
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
   const { result, parent, entered } = view;
-  const commands = commandView([postCommand(view.address, operation, view.entered)], [], operation.fields);
+  const commands = commandView([postCommand(view.address, operation, view.entered)], []);
   if (view.view) {
     const lead = html`<p class="lead">${operation.description}</p>`;
     return renderPage(layout, view.view, html`${lead} ${commands}`);

@@ -7,25 +7,25 @@ const setting = (from: number, to: number, label: string, description: string) =
 
 /** Fields, answers and the stored value follow from it. */
 export const settingsSchema = z.strictObject({
-  notificationAttempts: setting(1, 5, 'Attempts per delivery', 'Attempts before a delivery has failed.'),
+  notificationAttempts: setting(1, 5, 'Attempts per delivery', 'The attempts before a delivery has failed.'),
   notificationTimeOutInSeconds: setting(
     1,
     60,
     'Timeout of an attempt, in seconds',
-    'Seconds a receiver has to answer.',
+    'The seconds a receiver has to answer.',
   ),
   notificationElapsedTimeInSeconds: setting(
     0,
     86_400,
     'Wait between two attempts, in seconds',
-    'Seconds between two attempts.',
+    'The seconds between two attempts.',
   ),
-  daysInPast: setting(1, 365, 'Failure window, in days', 'Days over which failures are counted.'),
+  daysInPast: setting(1, 365, 'Failure window, in days', 'The days over which failures are counted.'),
   numberOfFailures: setting(
     1,
     10_000,
     'Failures that deactivate a webhook',
-    'Failed deliveries in those days that deactivate a webhook.',
+    'The failed deliveries in those days that deactivate a webhook.',
   ),
 });
 

@@ -23,6 +23,7 @@ export const assets = {
   stylesheet: readSource('src/console/assets/steward.css'),
   script: readSource('src/console/assets/steward.js'),
   icon: readSource('src/console/assets/steward.svg'),
+  tryScript: readSource('src/console/assets/try.js'),
   offlineIcon: readSource('src/console/assets/offline.svg'),
 };
 export const { version } = JSON.parse(readSource('package.json')) as { version: string };

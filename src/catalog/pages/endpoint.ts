@@ -36,7 +36,8 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
       <h2 id="operations">Operations</h2>
       ${renderTable('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
     </section>
-    ${tryView(page, layout.session)}`;
+    ${tryView(page, layout.session)}
+    <script src="${layout.assets.tryScript}" type="module"></script>`;
   return sendHtml(reply, 200, renderPage(layout, content));
 }
 
@@ -70,7 +71,7 @@ function tryView({ operations, requireTokens, ...options }: TryOptions, session:
   </section>`;
 }
 
-/** steward.js sends the form token, which is valid only together with the cookie of the session. */
+/** The script sends the form token, which is valid only together with the cookie of the session. */
 function sessionChoice(username: string, formToken: string): Html {
   return html`<p data-needs-script>
     <label>
@@ -116,7 +117,7 @@ function argumentView(operation: string, argument: string): Html {
   </div>`;
 }
 
-/** steward.js writes the entered values into the marked elements and sends the text shown. */
+/** The script writes the entered values into the marked elements and sends the text shown. */
 function requestView(name: string, argumentNames: readonly string[], namespace: string): Html {
   const open = `<${name} xmlns="${escapeAttribute(namespace)}"`;
   const inner = argumentNames.map((argument) => {

@@ -1,5 +1,5 @@
 // Keys of programs: 256 random bits behind a prefix, stored as hashes only; and the rules for changing them.
-import type { Caller, Role } from '../lib/caller.ts';
+import type { Role } from '../lib/caller.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -92,12 +92,6 @@ export function recordKeyUse(
 ): void {
   const key = findKey(transaction, hash);
   if (key) transaction.put(keys, { ...key, lastUsedAt: at, lastAddress: address });
-}
-
-/** A leaked key must not outlive its deletion, and must not lock its user out. */
-export function refuseKey(caller: Caller): void {
-  if (caller?.key !== undefined)
-    throw new ServiceError('forbidden', 'A key may not do this. Sign in with the password.');
 }
 
 function isOf(key: Key, username: string): boolean {

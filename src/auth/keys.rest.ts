@@ -16,7 +16,7 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey, refuseKey } from './key.ts';
+import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey } from './key.ts';
 import { keysView, ownKeysView } from './pages/keys.ts';
 import { hashToken } from './token.ts';
 import { requireOwnUser } from './user.ts';
@@ -69,6 +69,7 @@ export function ownKeysResource(options: KeysOptions): Resource {
         ...deletion,
         description: 'Deletes one of your keys, which ends it at once.',
         access: 'member',
+        refusesKeys: () => true,
         suggest: (_subject, caller) => ({
           id: keysOf(store, caller?.username ?? '').map(({ id, name }) => ({ value: id, label: name })),
         }),
@@ -117,7 +118,7 @@ function createOperation({ runtime }: KeysOptions): Operation {
     title: 'Create key',
     description: 'Creates a key, with which a program calls Steward as you.',
     access: 'member',
-    refusals: ['forbidden'],
+    refusesKeys: () => true,
     fields: {
       name: text({ to: 128, normalise: (name) => name.trim() }).describe(
         'What the key is for. None of your other keys may have this name, ignoring case.',
@@ -131,10 +132,7 @@ function createOperation({ runtime }: KeysOptions): Operation {
     answer: newKeyAnswer,
     present: () => ({ expires: '90' }),
     suggest: () => ({ expires: lifetimes }),
-    check: ({ values: { role }, caller }) => {
-      refuseKey(caller);
-      return { problems: roleProblems(role, caller?.role) };
-    },
+    check: ({ values: { role }, caller }) => ({ problems: roleProblems(role, caller?.role) }),
     run: async ({ values: { name, role, expires }, caller, update }) => {
       const text = newKey(runtime.newSecret);
       const hash = hashToken(text);

@@ -15,7 +15,7 @@ import {
 } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { keysOf, refuseKey } from './key.ts';
+import { keysOf } from './key.ts';
 import { ownKeysResource } from './keys.rest.ts';
 import { accountView } from './pages/account.ts';
 import type { SignInService } from './sign-in-service.ts';
@@ -30,7 +30,7 @@ import {
   userSources,
 } from './user.ts';
 
-const selfAnswer = answerObject('Self', 'The account of the caller.', {
+const selfAnswer = answerObject('Self', 'The account of the caller. A key sees no sessions.', {
   username: z.string(),
   role: z.enum(roles),
   source: z
@@ -83,13 +83,14 @@ function readSelf(
   { caller, tokenHash }: Call<unknown, unknown>,
 ): AnswerOf<typeof selfAnswer> {
   const user = requireOwnUser(store, caller);
+  const sessions = caller?.key === undefined ? sessionsOf(store, user, runtime.now()) : [];
   return {
     username: user.username,
     role: caller?.role ?? user.role,
     source: sourceOf(user),
     createdAt: user.createdAt,
     lastSignIn: user.lastSignIn,
-    sessions: sessionsOf(store, user, runtime.now()).map((token) => ({
+    sessions: sessions.map((token) => ({
       id: token.id,
       createdAt: token.createdAt,
       expires: token.expires,
@@ -106,7 +107,7 @@ function changePasswordOperation({ store, signInService }: SelfOptions): Operati
     title: 'Change password',
     description: 'Changes your password and ends your other sessions.',
     access: 'member',
-    refusals: ['forbidden', 'too-many-requests'],
+    refusals: ['too-many-requests'],
     fields: {
       password: text({ to: 1024, control: 'password' }).meta({
         label: 'Present password',
@@ -114,8 +115,8 @@ function changePasswordOperation({ store, signInService }: SelfOptions): Operati
       }),
       newPassword: text({ ...passwordLength, control: 'password' }).describe('The new password.'),
     },
+    refusesKeys: () => true,
     check: ({ values: { password, newPassword }, caller }) => {
-      refuseKey(caller);
       requireLocal(requireOwnUser(store, caller));
       const isSame = newPassword !== undefined && newPassword === password;
       return {
@@ -142,6 +143,7 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     access: 'member',
     whileReadOnly: 'allowed',
     fields: { id: text({ to: 128 }).describe('The id of the session, as security/self lists it.') },
+    refusesKeys: () => true,
     run: async ({ values: { id }, caller, update }) => {
       const user = requireOwnUser(store, caller);
       const session = sessionsOf(store, user, runtime.now()).find((some) => some.id === id);

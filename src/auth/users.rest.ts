@@ -6,6 +6,7 @@ import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, text } from '../rest/field-types.ts';
 import {
+  type Call,
   type Checked,
   type Operation,
   type Resource,
@@ -17,7 +18,6 @@ import {
 import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { refuseKey } from './key.ts';
 import { keysResource } from './keys.rest.ts';
 import { explainRoles, usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
@@ -136,6 +136,7 @@ function updateOperation(store: ReadableStore, signInService: SignInService): Op
       'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',
     refusals: ['too-many-requests'],
     fields: { username: existingUsername, password: password.optional(), role: role.optional() },
+    refusesKeys: isOwnUser(store),
     check: ({ values }) => {
       const user = values.password !== undefined && findUser(store, values.username ?? '');
       if (user) requireLocal(user);
@@ -161,6 +162,7 @@ function removeOperation(store: ReadableStore): Operation {
     description: 'Removes a user, and ends all tokens and keys of the user.',
     isDestructive: true,
     fields: { username: existingUsername },
+    refusesKeys: isOwnUser(store),
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       await update((transaction) => removeUser(transaction, username), { target: targetOf(username) });
@@ -175,10 +177,8 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     description: 'Ends all sessions of a user at once.',
     whileReadOnly: 'allowed',
     fields: { username: existingUsername },
-    check: ({ values, caller }) => {
-      refuseKey(caller);
-      return userExists(store, values.username);
-    },
+    refusesKeys: isOwnUser(store),
+    check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       const user = requireUser(store, username);
       const sessions = sessionsOf(store, user, runtime.now()).length;
@@ -189,6 +189,12 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
       return succeeded(`${formatCount(sessions, 'session')} of ${username} ended.`, userList);
     },
   });
+}
+
+/** A program may administer other users, but a key that has leaked must not lock its own user out. */
+function isOwnUser(reader: Reader) {
+  return ({ values, caller }: Call<unknown, { username?: string }>) =>
+    findUser(reader, values.username ?? '')?.username === caller?.username;
 }
 
 function userExists(reader: Reader, username: string | undefined): Checked<undefined> {

@@ -209,6 +209,8 @@ type OperationOf<S, V, C, P = C> = {
   readonly suggest: (subject: S, caller: Caller) => Suggestions;
   /** Whether the operation removes something. The page of its form warns then. */
   readonly isDestructive: boolean;
+  /** Whether a caller with a key is refused: a key that has leaked must not outlive its deletion. */
+  readonly refusesKeys: ((call: Call<S, Partial<V>>) => boolean) | undefined;
   /** Throws for a request that is refused before its fields are read. */
   readonly guard: (request: RequestContext) => void;
   /** Gets only the fields that could be read. */
@@ -294,6 +296,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     warning: () => undefined,
     suggest: () => ({}),
     isDestructive: false,
+    refusesKeys: undefined,
     guard: () => undefined,
     check: undefined,
     actor: undefined,

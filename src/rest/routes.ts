@@ -274,6 +274,8 @@ async function execute(rest: RestRequest, authenticator: Authenticator): Promise
   if (!operation) return { json: (await resource.read(readCall(rest, authenticator))) as Outcome['json'] };
   const { audit } = rest;
   const { call, problems } = openCall(rest, authenticator);
+  if (call.caller?.key !== undefined && operation.refusesKeys?.(call))
+    throw new ServiceError('forbidden', 'A key may not do this. Sign in instead.');
   const checked = operation.check ? await operation.check(call) : undefined;
   refuseInvalid(checked ? [...problems, ...checked.problems] : problems);
   call.prepared = checked?.prepared as never;

@@ -121,13 +121,23 @@ for (const [entry, access] of Object.entries(expected)) {
     expected[entry.replace('services/', `services/${service}/`)] = access;
 }
 
+/** What a key may not call for its own user. */
+const refusesKeys = (entry: string, effect = '') =>
+  (entry.startsWith('admin security/self/') && effect.startsWith('writes')) ||
+  ['update', 'remove', 'endSessions'].some((name) => entry === `admin security/users/${name}`);
+
 let server: Server;
+/** The key of an administrator. */
+let key: string;
 /** A server with a job that never ends. */
 let busy: Server;
 beforeAll(async () => {
   server = await startServer();
   busy = await startServer({ env: { UPGRADE_STEP_MS: '600000' } });
   const token = busy.token('administrator');
+  const asAdministrator = { authorization: `Bearer ${server.token('administrator')}` };
+  const created = await server.post('/admin/security/self/keys/create', { name: 'nightly' }, asAdministrator);
+  ({ key } = created.json<{ key: string }>());
   await busy.post('/admin/system/upgrades/upgrade', { token, versionManifest: '{"id":"pat_17022022_1250"}' });
 });
 afterAll(() => Promise.all([server.close(), busy.close()]));
@@ -140,9 +150,9 @@ const pathOf = (entry: string) =>
     .replace(/\{\w+\}/g, 'None')}`;
 
 /** Reads a resource with GET if POST runs an operation there. */
-function request(on: Server, entry: string, headers: Record<string, string>) {
+function request(on: Server, entry: string, headers: Record<string, string>, fields = {}) {
   const path = pathOf(entry.replace(' (POST)', ''));
-  return `${entry} (POST)` in expected ? on.get(path, headers) : on.post(path, {}, headers);
+  return `${entry} (POST)` in expected ? on.get(path, headers) : on.post(path, fields, headers);
 }
 
 it('the table contains every resource and operation', () => {
@@ -170,6 +180,13 @@ describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
       !needsToken(access) || (who !== 'anonymous' && roles.indexOf(who) >= roles.indexOf(access));
     if (allowed) expect([200, 400, 404]).toContain(statusCode);
     else expect(statusCode).toBe(who === 'anonymous' ? 401 : 403);
+  });
+
+  it('called by: the key of an administrator', async () => {
+    const fields = { username: 'administrator' };
+    const { statusCode } = await request(server, entry, { authorization: `Bearer ${key}` }, fields);
+    if (refusesKeys(entry, effect)) expect(statusCode).toBe(403);
+    else expect([200, 400, 404]).toContain(statusCode);
   });
 
   it('while a job runs', async () => {

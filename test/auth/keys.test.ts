@@ -182,21 +182,15 @@ describe('a key in a request', () => {
     expect(await statusOf(ofMember, '/admin/security/users')).toBe(403);
   });
 
-  it.each([
-    ['/admin/security/self/changePassword', { password, newPassword: 'another password' }],
-    ['/admin/security/users/endSessions', { username: 'member' }],
-    ['/admin/security/self/keys/create', { name: 'another' }],
-  ])('may not call %s', async (path, fields) => {
+  it('may not change the account of its user, whatever the fields are', async () => {
     const { key } = await createKey('nightly');
-    for (const given of [fields, {}]) {
-      const response = await server.post(path, given, bearer(key));
+    for (const given of [{ password, newPassword: 'another password' }, {}]) {
+      const response = await server.post('/admin/security/self/changePassword', given, bearer(key));
       expect([response.statusCode, response.json<Failure>().error.message]).toEqual([
         403,
-        'A key may not do this. Sign in with the password.',
+        'A key may not do this. Sign in instead.',
       ]);
     }
-    expect(await list()).toHaveLength(1);
-    expect(await statusOf(server.token('member'))).toBe(200);
     expect((await entriesOf(server))[0]).toMatchObject({
       user: 'administrator',
       key: 'nightly',
@@ -204,6 +198,29 @@ describe('a key in a request', () => {
       code: 403,
       count: 2,
     });
+  });
+
+  it('sees no sessions of its user, whom it may not administer under any spelling', async () => {
+    const { key } = await createKey('nightly');
+    const self = await server.get('/admin/security/self', bearer(key));
+    expect(self.json()).toMatchObject({ username: 'administrator', sessions: [] });
+    const fields = { username: 'ADMINISTRATOR', password: 'another password' };
+    const response = await server.post('/admin/security/users/update', fields, bearer(key));
+    expect(response.statusCode).toBe(403);
+    expect(await statusOf(server.token('administrator'))).toBe(200);
+  });
+
+  it('may administer other users', async () => {
+    const { key } = await createKey('nightly');
+    const user = { username: 'member' };
+    for (const [operation, fields] of [
+      ['update', { ...user, password: 'another password' }],
+      ['endSessions', user],
+      ['remove', user],
+    ] as const)
+      expect((await server.post(`/admin/security/users/${operation}`, fields, bearer(key))).statusCode).toBe(
+        200,
+      );
   });
 
   it('has refusals of its own in the audit trail', async () => {

@@ -97,6 +97,7 @@ export function refusalsOf(
   if (hasIds) met.push('not-found');
   if (duringJob === 'closed' || (writes && needsToken(access))) met.push('conflict');
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
+  if (operation?.refusesKeys) met.push('forbidden');
   if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
     const description =

@@ -52,6 +52,8 @@ export class TokenService {
   readonly identify: Identify = async (credentials) => {
     const presented = presentedToken(credentials);
     if (presented === undefined) return undefined;
+    // Another process may have ended the token or key meanwhile.
+    if (this.#store.isBehind()) throw databaseUnreachable();
     const tokenHash = hashToken(presented.token);
     // The cookie, which has a form token, is never a key.
     if (presented.formToken === '' && isKey(presented.token))

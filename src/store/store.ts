@@ -31,6 +31,8 @@ type StoreCore = {
   isAlive: (process: string) => boolean;
   /** Reads the changes of other processes into memory. The result is whether the database could be read. */
   refresh: () => Promise<boolean>;
+  /** Whether the changes of other processes could not be read for a minute. */
+  isBehind: () => boolean;
   /** A number that changes with every update of the table or cell. */
   version: (of: Table<never> | AnyCell) => number;
   /**

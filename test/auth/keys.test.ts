@@ -273,6 +273,29 @@ describe('a key ends', () => {
   });
 });
 
+it('a process that is behind its database accepts no token, key or session, and answers everybody else', async () => {
+  const { key } = await createKey('nightly');
+  const session = { cookie: `steward_session=${server.token('member')}` };
+  const answersTo = async (headers: Record<string, string>) =>
+    Promise.all(
+      ['/admin', '/rest/services', '/tokens/generateToken?f=html', '/health'].map(
+        async (path) => (await server.get(path, headers)).statusCode,
+      ),
+    );
+  server.store.isBehind = () => true;
+  expect(await answersTo({})).toEqual([401, 200, 200, 200]);
+  for (const credentials of [bearer(key), as('member')])
+    expect(await answersTo(credentials)).toEqual([503, 503, 200, 200]);
+  expect(await answersTo(session)).toEqual([503, 200, 200, 200]);
+  const refused = await server.get('/admin', bearer(key));
+  expect([refused.headers['retry-after'], refused.json<Failure>().error.message]).toEqual([
+    '5',
+    'The database cannot be reached.',
+  ]);
+  server.store.isBehind = () => false;
+  expect(await answersTo(bearer(key))).toEqual([200, 200, 200, 200]);
+});
+
 describe('pages', () => {
   const session = () => ({ cookie: `steward_session=${server.token('administrator')}` });
   const page = async (path: string) => (await server.get(`${path}?f=html`, session())).body;

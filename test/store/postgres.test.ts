@@ -169,6 +169,20 @@ describe('two processes on one PostgreSQL', () => {
     expect([next.count(rows), next.count(others)]).toEqual([0, 1]);
   });
 
+  it('are behind a minute after the last changes that they could read', async () => {
+    const database = await createTestDatabase();
+    let ahead = 0;
+    const store = await database.open({ runtime: { ...realRuntime, now: () => Date.now() + ahead } });
+    await database.ask('alter table clock rename to gone');
+    await expect.poll(() => store.problems(), soon).toHaveLength(1);
+    ahead = 50_000;
+    expect(store.isBehind()).toBe(false);
+    ahead = 60_001;
+    expect(store.isBehind()).toBe(true);
+    await database.ask('alter table gone rename to clock');
+    await expect.poll(() => store.isBehind(), soon).toBe(false);
+  });
+
   it('run updates one after another', async () => {
     const [one, other] = await openTwice();
     const increment = (store: Store) =>

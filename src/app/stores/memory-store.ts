@@ -123,6 +123,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
       }),
     isAlive: (process) => process === self,
     refresh: () => Promise.resolve(true),
+    isBehind: () => false,
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],

@@ -67,6 +67,7 @@ type PostgresOptions = {
 
 const defaultConnections = 10;
 const defaultLeaseMs = 10_000;
+const behindAfterMs = 60_000;
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
 /** Waits for a database that is starting, or is too slow to answer, and logs each try. */
@@ -158,6 +159,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     onCommit: copy.notify,
   });
   let hasPollFailed = false;
+  let polledAt = runtime.now();
   const tasks = createTasks(runtime, (task, error) => {
     if (isUnavailable(error)) return;
     if (task === pollTask) hasPollFailed = true;
@@ -175,7 +177,10 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     runtime,
     channel,
     self,
-    onPoll: () => (hasPollFailed = false),
+    onPoll: () => {
+      hasPollFailed = false;
+      polledAt = runtime.now();
+    },
     removeOld: async (stopping) => {
       await Promise.all([jobs.removeOld(stopping), deliveries.removeOld(), uploads.removeUnused()]);
     },
@@ -208,6 +213,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
         () => false,
       );
     },
+    isBehind: () => runtime.now() - polledAt > behindAfterMs,
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [

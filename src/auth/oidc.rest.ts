@@ -28,6 +28,7 @@ import {
 import type { IdentityProvider } from './oidc/provider.ts';
 import type { SignInService } from './sign-in-service.ts';
 import { hashToken } from './token.ts';
+import { isForeignSite } from './tokens.rest.ts';
 
 const operation = 'tokens/oidc/callback';
 
@@ -44,7 +45,7 @@ type OidcOptions = {
 };
 
 export function oidcRoutes(scope: FastifyInstance, options: OidcOptions, done: () => void): void {
-  const { provider, urls, frame } = options;
+  const { provider, signInService, urls, frame } = options;
   const place = () => ({ path: urls.tokensPath('oidc'), isHttps: urls.isHttps });
   const noStore = { 'cache-control': 'no-store' };
 
@@ -54,19 +55,23 @@ export function oidcRoutes(scope: FastifyInstance, options: OidcOptions, done: (
     return reply.headers({ ...noStore, 'set-cookie': writeAttempt(attempt, place()) }).redirect(href, 303);
   });
 
-  scope.get('/callback', async (request, reply) => {
-    const callback = new URL(callbackUrl(urls) + new URL(request.url, urls.base).search);
-    const attempt = attemptOf(request, callback);
-    void reply.header('set-cookie', clearAttempt(place()));
-    const token = await signIn(request, options, { callback, attempt });
-    void reply.header('set-cookie', sessionCookieOf(token, urls.isHttps));
-    const next = ownPath(attempt.next ?? '') ?? urls.homePath;
-    return sendHtml(reply, 200, leadOnPage(frame.bareLayout('You are signed in'), next));
-  });
+  // Failures count for the network only: the id of a request is the name of no user.
+  scope.get('/callback', (request, reply) =>
+    signInService.limitFailures(request.id, clientAddress(request), async () => {
+      const callback = new URL(callbackUrl(urls) + new URL(request.url, urls.base).search);
+      const attempt = attemptOf(request, callback);
+      void reply.header('set-cookie', clearAttempt(place()));
+      const token = await signIn(request, options, { callback, attempt });
+      void reply.header('set-cookie', sessionCookieOf(token, urls.isHttps));
+      const next = ownPath(attempt.next ?? '') ?? urls.homePath;
+      return sendHtml(reply, 200, leadOnPage(frame.bareLayout('You are signed in'), next));
+    }),
+  );
 
-  scope.get('/signOut', async (_request, reply) => {
+  scope.get('/signOut', async ({ headers }, reply) => {
     const signInHref = urls.tokensPath('generateToken');
-    const href = await provider.signOutUrl(urls.tokenService).catch((error: unknown) => {
+    const signOut = isForeignSite(headers) ? undefined : provider.signOutUrl(urls.tokenService);
+    const href = await signOut?.catch((error: unknown) => {
       if (isUnavailable(error)) return undefined;
       throw error;
     });
@@ -131,22 +136,14 @@ async function signIn(
   { provider, signInService, auditService }: OidcOptions,
   { callback, attempt }: { callback: URL; attempt: Attempt },
 ): Promise<string> {
-  const address = clientAddress(request);
+  const facts = { operation, address: clientAddress(request), code: 200 };
   return signInService.signInProvided({
-    attempt: derive(attempt, 'state'),
-    address,
+    provided: await provider.authenticate(callback, attempt),
+    address: facts.address,
     userAgent: request.headers['user-agent'],
     replaces: attempt.replaces,
-    authenticate: () => provider.authenticate(callback, attempt),
     entryOf: ({ username: user, role }) =>
-      auditService.createEntry({
-        operation,
-        user,
-        role,
-        address,
-        code: 200,
-        target: `security/users/${user}`,
-      }),
+      auditService.createEntry({ ...facts, user, role, target: `security/users/${user}` }),
     record: (transaction, entry) => auditService.recordWithin(transaction, entry),
   });
 }

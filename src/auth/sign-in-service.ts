@@ -1,6 +1,6 @@
 // Signs users in, and checks and hashes their passwords.
 import { networkOf, subnetOf } from '../lib/address.ts';
-import { ServiceError, invalidField, isUnavailable, usualError } from '../lib/errors.ts';
+import { ServiceError, invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { Tasks } from '../lib/tasks.ts';
 import { truncate } from '../lib/text.ts';
@@ -12,7 +12,16 @@ import { type Passwords, createPasswords, saltBytes } from './password.ts';
 import type { ProvidedUser } from './oidc/provider.ts';
 import { type SignInAttempt, SignInLimit } from './sign-in-limit.ts';
 import { type Binding, type Token, addToken, expirationMinutes, hashToken, tokens } from './token.ts';
-import { type User, addUser, findUser, hasAdministrator, renewProvidedUser, users } from './user.ts';
+import {
+  type User,
+  addUser,
+  findProvidedUser,
+  findUser,
+  hasAdministrator,
+  removeUser,
+  renewProvidedUser,
+  users,
+} from './user.ts';
 
 const forgetEveryMs = 600_000;
 
@@ -32,7 +41,7 @@ type SignInServiceOptions = {
   readonly runtime: Runtime;
   readonly tasks: Tasks;
   readonly maxTokensPerUser: number;
-  /** The only user whose password is accepted. Undefined: all passwords are. */
+  /** The only user who signs in with a password. Undefined: all users do. */
   readonly onlyPasswordOf?: string | undefined;
   readonly signInLimit?: SignInLimit | undefined;
   readonly passwords?: Passwords | undefined;
@@ -47,24 +56,18 @@ type PasswordAttempt = {
 /** The entry of the audit trail for a sign-in that succeeds. The store may call it more than once. */
 type EntryOf = (user: User) => AuditEntry;
 
-type SignInRequest = PasswordAttempt & {
-  readonly minutes: number;
-  readonly binding: Binding;
+type AnySignIn = {
+  readonly address: string;
   readonly userAgent: string | undefined;
   /** The hash of a token that ends: that of the previous session of the browser. */
   readonly replaces: string | undefined;
   readonly entryOf: EntryOf;
 };
 
-type ProvidedSignIn = {
-  /** Names the attempt, so that failures count for its network only. */
-  readonly attempt: string;
-  readonly address: string;
-  readonly userAgent: string | undefined;
-  /** The hash of a token that ends: that of the previous session of the browser. */
-  readonly replaces: string | undefined;
-  readonly authenticate: () => Promise<ProvidedUser>;
-  readonly entryOf: EntryOf;
+type SignInRequest = AnySignIn & PasswordAttempt & { readonly minutes: number; readonly binding: Binding };
+
+type ProvidedSignIn = AnySignIn & {
+  readonly provided: ProvidedUser;
   /** Records the entry together with what the transaction has changed so far. */
   readonly record: (transaction: Transaction, entry: AuditEntry) => void;
 };
@@ -107,13 +110,13 @@ export class SignInService {
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
     const { username, minutes, binding, address, userAgent, replaces = '', entryOf } = request;
-    this.#requirePasswordsOf(username, address);
-    const { passwordHash } = await this.#checkPassword(request);
+    const isAccepted = (this.#onlyPasswordOf ?? username).toLowerCase() === username.toLowerCase();
+    const { passwordHash } = await this.#checkPassword(request, isAccepted);
     const { token, stored } = this.#newToken({ minutes, binding, address, userAgent });
     await this.#store.update((transaction) => {
       const user = findUser(transaction, username);
       // The password may have been changed during the hash.
-      if (user?.passwordHash !== passwordHash) throw wrongCredentials();
+      if (user?.passwordHash !== passwordHash) throw this.#wrongCredentials();
       if (transaction.get(tokens, replaces)) transaction.remove(tokens, replaces);
       this.#signInWithin(transaction, user, stored);
       transaction.audit.record(entryOf(user));
@@ -123,11 +126,12 @@ export class SignInService {
 
   /** Signs a user of the identity provider in. The first sign-in adds the user; each one renews the role. */
   async signInProvided(request: ProvidedSignIn): Promise<string> {
-    const { address, userAgent, replaces = '', entryOf, record } = request;
-    const provided = await this.#limitFailures(request);
-    const given = { ...provided, createdAt: this.#runtime.now() };
+    const { provided, address, userAgent, replaces = '', entryOf, record } = request;
+    const { subject, account } = provided;
+    if (!account) return this.#refuseWithoutRole(request);
     const origin = { minutes: expirationMinutes.default, binding: null, address, userAgent };
     const { token, stored } = this.#newToken(origin);
+    const given = { ...account, subject, createdAt: stored.createdAt };
     await this.#store.update((transaction) => {
       const user = renewProvidedUser(transaction, given);
       // The hash comes from a cookie, so it counts only for a token of the user.
@@ -136,6 +140,19 @@ export class SignInService {
       record(transaction, entryOf(user));
     });
     return token;
+  }
+
+  /** Whom the provider has given no role any more must not keep it in a session or a key. */
+  async #refuseWithoutRole({ provided, entryOf, record }: ProvidedSignIn): Promise<never> {
+    await this.#store.update((transaction) => {
+      const user = findProvidedUser(transaction, provided.subject);
+      if (!user) return;
+      removeUser(transaction, user.username);
+      record(transaction, { ...entryOf(user), user: null, role: null });
+    });
+    throw new ServiceError('forbidden', 'You have no role here.', {
+      problems: [{ message: 'Ask an administrator for a group that has a role.' }],
+    });
   }
 
   /** Signs a user in without a password, for the program that has started the server. */
@@ -211,46 +228,35 @@ export class SignInService {
     addToken(transaction, { ...token, username: user.username }, this.#maxTokensPerUser);
   }
 
-  async #checkPassword(given: PasswordAttempt): Promise<User> {
+  /** A password that is not accepted takes the same time and gets the same answer as a wrong one. */
+  async #checkPassword(given: PasswordAttempt, isAccepted = true): Promise<User> {
     const { username, password, address } = given;
     // Without this, calls that are refused in the end would take places from others.
     this.#requireAllowed({ username, address, at: this.#runtime.now() });
-    return this.#hashing.run(claimantOf(given), async () => {
-      const attempt = { username, address, at: this.#runtime.now() };
-      this.#requireAllowed(attempt);
-      this.#signInLimit.start(attempt);
-      const user = findUser(this.#store, username);
-      const matches = await this.#passwords.matches(
-        password,
-        user?.passwordHash ?? this.#passwords.unmatchable,
-      );
-      if (!matches || user === undefined) throw wrongCredentials();
-      this.#signInLimit.forget(attempt);
+    const compare = async () => {
+      const user = isAccepted ? findUser(this.#store, username) : undefined;
+      const hash = user?.passwordHash ?? this.#passwords.unmatchable;
+      const matches = await this.#passwords.matches(password, hash);
+      if (!matches || user === undefined) throw this.#wrongCredentials();
       return user;
-    });
+    };
+    return this.#hashing.run(claimantOf(given), () => this.limitFailures(username, address, compare));
   }
 
-  /** Each call makes the identity provider work, so those that fail are limited. */
-  async #limitFailures({ attempt: username, address, authenticate }: ProvidedSignIn): Promise<ProvidedUser> {
+  /** Work that fails counts for the user name and the networks of the address. */
+  async limitFailures<T>(username: string, address: string, work: () => Promise<T>): Promise<T> {
     const attempt = { username, address, at: this.#runtime.now() };
     this.#requireAllowed(attempt);
     this.#signInLimit.start(attempt);
-    try {
-      const user = await authenticate();
-      this.#signInLimit.forget(attempt);
-      return user;
-    } catch (error) {
-      if (isUnavailable(error)) this.#signInLimit.forget(attempt);
-      throw error;
-    }
+    const result = await work();
+    this.#signInLimit.forget(attempt);
+    return result;
   }
 
-  #requirePasswordsOf(username: string, address: string): void {
-    if (this.#onlyPasswordOf === undefined || isSameName(username, this.#onlyPasswordOf)) return;
-    const attempt = { username, address, at: this.#runtime.now() };
-    this.#requireAllowed(attempt);
-    this.#signInLimit.start(attempt);
-    throw new ServiceError('forbidden', 'Passwords are not accepted here. Sign in at the identity provider.');
+  #wrongCredentials(): ServiceError {
+    const message = 'Only the first administrator has a password here. Sign in at the identity provider.';
+    const problems = this.#onlyPasswordOf === undefined ? [] : [{ message }];
+    return usualError('wrong-credentials', { problems });
   }
 
   #requireAllowed(attempt: SignInAttempt): void {
@@ -259,14 +265,6 @@ export class SignInService {
   }
 }
 
-function isSameName(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase();
-}
-
 function claimantOf({ username, address }: PasswordAttempt): Claimant {
   return { username: username.toLowerCase(), subnet: subnetOf(address), network: networkOf(address) };
-}
-
-function wrongCredentials(): ServiceError {
-  return usualError('wrong-credentials');
 }

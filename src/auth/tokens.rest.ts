@@ -200,7 +200,7 @@ function refuseForeignForm({ headers }: RequestContext, urls: PublicUrls): void 
   if (isForeignSite(headers) || isForeignOrigin) throw foreignForm();
 }
 
-function isForeignSite({ 'sec-fetch-site': site }: RequestContext['headers']): boolean {
+export function isForeignSite({ 'sec-fetch-site': site }: RequestContext['headers']): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 

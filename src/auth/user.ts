@@ -91,32 +91,25 @@ type NewProvidedUser = Pick<User, 'username' | 'role' | 'createdAt'> & {
   readonly subject: Subject;
 };
 
-/** Adds the user at the first sign-in and renews the role at the others. */
+/** Adds the user at the first sign-in and renews the role at the others. A user keeps the first name. */
 export function renewProvidedUser(transaction: Transaction, given: NewProvidedUser): User {
-  const user = findProvidedUser(transaction, given);
-  if (user?.role === given.role) return user;
-  const renewed = user ? { ...user, role: given.role } : { ...given, passwordHash: null, lastSignIn: null };
-  transaction.put(users, renewed);
-  return renewed;
-}
-
-/**
- * Issuer and subject identify the user, because names and email addresses move from one person to another. A user
- * keeps the first name. Throws if a new user has the name of another one.
- */
-function findProvidedUser(
-  reader: Reader,
-  { username, subject: { issuer, id } }: Pick<NewProvidedUser, 'username' | 'subject'>,
-): User | undefined {
-  for (const user of reader.all(users))
-    if (user.subject?.id === id && user.subject.issuer === issuer) return user;
-  const other = findUser(reader, username);
+  const user = findProvidedUser(transaction, given.subject);
+  const other = user ? undefined : findUser(transaction, given.username);
   if (other)
     throw new ServiceError(
       'conflict',
       `The name ${other.username} belongs to ${other.subject ? 'another user of the identity provider' : 'a local user'}.`,
       { problems: [{ message: 'An administrator can remove that user.' }] },
     );
+  const renewed = user ? { ...user, role: given.role } : { ...given, passwordHash: null, lastSignIn: null };
+  transaction.put(users, renewed);
+  return renewed;
+}
+
+/** Issuer and subject identify the user, because names and email addresses move from one person to another. */
+export function findProvidedUser(reader: Reader, { issuer, id }: Subject): User | undefined {
+  for (const user of reader.all(users))
+    if (user.subject?.id === id && user.subject.issuer === issuer) return user;
   return undefined;
 }
 

@@ -1,7 +1,7 @@
 // The notice about an operation, in a cookie: it reaches the page after the redirect once, and no link can forge it.
 import { cookieAttributes } from '../http/credentials.ts';
 import { truncate } from '../lib/text.ts';
-import { noticeCookie } from '../rest/request.ts';
+import { noticeCookie, ownPath } from '../rest/request.ts';
 import type { Layout, PageLink } from './layout.ts';
 
 type PageNotice = NonNullable<Layout['notice']>;
@@ -31,6 +31,6 @@ export function readNotice(cookie: string | undefined): PageNotice | undefined {
 
 function readLink(link: unknown): PageLink | undefined {
   const { name, href } = (link ?? {}) as Record<string, unknown>;
-  const isOwn = typeof href === 'string' && /^\/(?![/\\])/.test(href);
+  const isOwn = typeof href === 'string' && ownPath(href) !== undefined;
   return isOwn && typeof name === 'string' ? { name, href } : undefined;
 }

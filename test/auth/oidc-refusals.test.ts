@@ -133,16 +133,27 @@ describe('a callback', () => {
     await alone.close();
   });
 
-  it('is limited after 100 failures of a network within a minute', async () => {
+  it('is limited after 100 failures of a network within a minute, whatever fails', async () => {
     const alone = await startWith(provider);
-    const fail = async () => {
+    const fail = async (error = 'access_denied', cookie?: string) => {
       const started = await alone.get(startPath, html);
       const state = new URL(locationOf(started)).searchParams.get('state') ?? '';
-      const callback = new URL(`http://localhost/tokens/oidc/callback?error=access_denied&state=${state}`);
+      const callback = new URL(`http://localhost/tokens/oidc/callback?error=${error}&state=${state}`);
       callback.searchParams.set('iss', provider.issuer);
-      return callBack(alone, callback, `steward_oidc=${cookiesOf(started).get('steward_oidc') ?? ''}`);
+      return callBack(
+        alone,
+        callback,
+        cookie ?? `steward_oidc=${cookiesOf(started).get('steward_oidc') ?? ''}`,
+      );
     };
-    for (let failures = 0; failures < 100; failures += 1) expect((await fail()).statusCode).toBe(403);
+    for (let failures = 0; failures < 100; failures += 4) {
+      // It does not count.
+      expect((await signIn(alone, provider)).statusCode).toBe(200);
+      expect((await fail()).statusCode).toBe(403);
+      expect((await fail('server_error')).statusCode).toBe(503);
+      expect((await fail('invalid_grant')).statusCode).toBe(401);
+      expect((await fail('access_denied', '')).statusCode).toBe(400);
+    }
     const response = await fail();
     expect([response.statusCode, response.headers['retry-after']]).toEqual([429, '60']);
     await alone.runtime.advance(60_000);
@@ -202,6 +213,7 @@ describe('a user of the provider', () => {
 
   it.each<[string, Record<string, unknown>, string]>([
     ['no role', { preferred_username: 'ann', groups: ['unknown'] }, 'You have no role here.'],
+    ['no role and a name of a local user', { preferred_username: 'member' }, 'You have no role here.'],
     [
       'a name with markup',
       { ...ann, preferred_username: '<img src=x onerror=alert(1)>' },
@@ -268,10 +280,27 @@ describe('an unavailable provider', () => {
     expect((await signIn(server, provider)).statusCode).toBe(200);
   });
 
-  it('is one whose metadata name another issuer', async () => {
-    const other = await startWith({ issuer: `http://localhost:${new URL(provider.issuer).port}` });
+  it.each([
+    ['on another host', () => `http://localhost:${new URL(provider.issuer).port}`],
+    ['whose address is that of its metadata', () => `${provider.issuer}/.well-known/openid-configuration`],
+    ['with one issuer for all tenants', () => 'https://login.microsoftonline.com'],
+  ])('is one %s, whose metadata name another issuer', async (_, issuerOf) => {
+    const { fetch } = globalThis;
+    globalThis.fetch = (url, options) =>
+      fetch(String(url).replace('https://login.microsoftonline.com', provider.issuer), options);
+    const other = await startWith({ issuer: issuerOf() });
     expectRefused(await other.get(startPath, html), 503, unavailable);
     await other.close();
+    globalThis.fetch = fetch;
+  });
+
+  it('is one whose answer has more than 1 MiB', async () => {
+    const signInWith = (more: number) => {
+      provider.changeTokens = (answer) => ({ ...answer, more: 'x'.repeat(more) });
+      return signIn(server, provider);
+    };
+    expectRefused(await signInWith(1024 ** 2), 503, unavailable);
+    expect((await signInWith(1_000_000)).statusCode).toBe(200);
   });
 
   it.each([

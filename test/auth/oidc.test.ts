@@ -332,14 +332,20 @@ describe('LOCAL_SIGN_IN=false', () => {
     await wrong.close();
   });
 
-  it('refuses all passwords except that of the first administrator, before it checks them', async () => {
-    const attempt = (username: string) => closed.post(signInPath, { username, password, f: 'json' });
+  it('refuses all passwords except that of the first administrator, as if they were wrong', async () => {
+    const attempt = (username: string, given = password) =>
+      closed.post(signInPath, { username, password: given, f: 'json' });
     const refused = await attempt('publisher');
     expect([refused.statusCode, refused.json()]).toMatchObject([
-      403,
-      { error: { message: 'Passwords are not accepted here. Sign in at the identity provider.' } },
+      401,
+      {
+        error: {
+          details: ['Only the first administrator has a password here. Sign in at the identity provider.'],
+        },
+      },
     ]);
     expect((await attempt('nobody')).body).toBe(refused.body);
+    expect((await attempt('administrator', 'wrong')).body).toBe(refused.body);
     expect((await attempt('Administrator')).statusCode).toBe(200);
     // Refused names count like wrong passwords.
     for (let failures = 1; failures < 10; failures += 1) await attempt('publisher');
@@ -374,6 +380,11 @@ describe('the sign-out', () => {
   it('of a local user leads to the sign-in page', async () => {
     const response = await signOut(`steward_session=${server.token('publisher')}`);
     expect(locationOf(response)).toBe('/tokens/generateToken?f=html');
+  });
+
+  it('leads no visitor to the provider who comes from another site', async () => {
+    const response = await server.get('/tokens/oidc/signOut', { ...html, 'sec-fetch-site': 'cross-site' });
+    expect([response.statusCode, locationOf(response)]).toEqual([303, '/tokens/generateToken?f=html']);
   });
 
   it('leads to the sign-in page while the provider is unavailable', async () => {

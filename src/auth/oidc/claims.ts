@@ -12,7 +12,7 @@ export type ClaimRules = {
   /** The claim with the groups. Dots lead into objects. */
   readonly roles: string;
   readonly roleOf: ReadonlyMap<string, Role>;
-  /** Undefined: a user without a group that has a role is refused. */
+  /** Undefined: a user without a group that has a role has none. */
   readonly defaultRole: Role | undefined;
 };
 
@@ -21,12 +21,15 @@ export function isComplete(
   claims: Claims,
   { username: [preferred = ''], roles, roleOf }: ClaimRules,
 ): boolean {
-  const hasRoles = roleOf.size === 0 || valueOf(claims, roles) !== undefined;
-  return hasRoles && valueOf(claims, preferred) !== undefined;
+  const proof = preferred === 'email' ? ['email_verified'] : [];
+  const needed = [preferred, ...proof, ...(roleOf.size > 0 ? [roles] : [])];
+  return needed.every((name) => valueOf(claims, name) !== undefined);
 }
 
-export function accountOf(claims: Claims, rules: ClaimRules): { username: string; role: Role } {
-  return { username: usernameIn(claims, rules), role: roleIn(claims, rules) };
+/** Undefined without a role. Throws if the user may not have the name. */
+export function accountOf(claims: Claims, rules: ClaimRules): { username: string; role: Role } | undefined {
+  const role = roleIn(claims, rules);
+  return role && { username: usernameIn(claims, rules), role };
 }
 
 function usernameIn(claims: Claims, rules: ClaimRules): string {
@@ -41,18 +44,15 @@ function usernameIn(claims: Claims, rules: ClaimRules): string {
       message: `${claim} must be ${usernames.allowed}${typeof username === 'string' ? `, not “${truncate(username, 64)}”` : ''}.`,
     });
   // Anybody may claim an address that nobody has verified.
-  if (claim === 'email' && ![undefined, true, 'true'].includes(claims.email_verified as never))
+  if (claim === 'email' && ![true, 'true'].includes(claims.email_verified as never))
     throw refused('The identity provider has not verified your email address.');
   return username;
 }
 
-function roleIn(claims: Claims, { roles, roleOf, defaultRole }: ClaimRules): Role {
+function roleIn(claims: Claims, { roles, roleOf, defaultRole }: ClaimRules): Role | undefined {
   const given = [valueOf(claims, roles)].flat();
   const found = given.flatMap((group) => (typeof group === 'string' ? (roleOf.get(group) ?? []) : []));
-  const role = allRoles.findLast((one) => found.includes(one)) ?? defaultRole;
-  if (role === undefined)
-    throw refused('You have no role here.', { message: 'Ask an administrator for a group that has a role.' });
-  return role;
+  return allRoles.findLast((one) => found.includes(one)) ?? defaultRole;
 }
 
 /** A claim may have dots in its own name, such as an address. */

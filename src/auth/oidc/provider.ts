@@ -2,6 +2,7 @@
 // sign-in.
 import type * as openid from 'openid-client';
 import { ServiceError } from '../../lib/errors.ts';
+import { readBody } from '../../lib/read-body.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { type Attempt, derive } from './attempt.ts';
 import { type ClaimRules, accountOf, isComplete } from './claims.ts';
@@ -11,6 +12,7 @@ type Library = typeof openid;
 type Connection = { readonly library: Library; readonly configuration: openid.Configuration };
 
 const timeoutSeconds = 10;
+const maxAnswerBytes = 1024 ** 2;
 /** Endpoints change rarely. The library reads new signing keys when it needs them. */
 const discoverEveryMs = 3_600_000;
 
@@ -32,8 +34,10 @@ type ProviderOptions = ProviderSettings & {
 type ProviderFailure = Readonly<Record<'message' | 'code' | 'error' | 'reason', string>>;
 
 /** A user whom the provider has authenticated. */
-export type ProvidedUser = ReturnType<typeof accountOf> & {
+export type ProvidedUser = {
   readonly subject: { readonly issuer: string; readonly id: string };
+  /** Undefined: the user has no role here. */
+  readonly account: ReturnType<typeof accountOf>;
 };
 
 export class IdentityProvider {
@@ -80,7 +84,7 @@ export class IdentityProvider {
     const more = needsUserInfo
       ? await this.#call(() => library.fetchUserInfo(configuration, tokens.access_token, id))
       : {};
-    return { ...accountOf({ ...more, ...idToken }, rules), subject: { issuer, id } };
+    return { account: accountOf({ ...more, ...idToken }, rules), subject: { issuer, id } };
   }
 
   /** Where the browser signs out. Undefined if the provider has no such page. */
@@ -117,6 +121,7 @@ export class IdentityProvider {
       clientSecret === undefined ? library.None() : secretSender(library, clientSecret),
       {
         timeout: timeoutSeconds,
+        [library.customFetch]: fetchLimited,
         // Without the second one, the library trusts the connection to the provider and ignores signatures.
         execute: [
           // oxlint-disable-next-line typescript/no-deprecated -- only for issuers on this machine
@@ -125,6 +130,9 @@ export class IdentityProvider {
         ],
       },
     );
+    // The library does not compare them for providers that have one issuer for the tenants of all customers.
+    if (new URL(configuration.serverMetadata().issuer).href !== new URL(issuer).href)
+      throw new Error('the metadata name another issuer');
     return { library, configuration };
   }
 
@@ -138,6 +146,12 @@ export class IdentityProvider {
     }
   }
 }
+
+/** Without a limit, an answer without an end would fill the memory. */
+const fetchLimited: openid.CustomFetch = async (url, options) => {
+  const response = await fetch(url, options as RequestInit);
+  return new Response(response.body && (await readBody(response.body, maxAnswerBytes)), response);
+};
 
 /** Sends the secret in the way that the provider supports. Without metadata it supports the header (RFC 8414). */
 function secretSender(library: Library, secret: string): ReturnType<Library['ClientSecretPost']> {

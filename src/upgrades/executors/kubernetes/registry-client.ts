@@ -4,6 +4,7 @@
 import { BlockList, type Socket, isIP } from 'node:net';
 import { withTimeout } from '../../../lib/async.ts';
 import { createGuardedConnector, type Resolve, resolveName } from '../../../lib/guarded-connector.ts';
+import { readBody } from '../../../lib/read-body.ts';
 import { RequestError, toRequestError } from '../../../lib/request-error.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 
@@ -93,7 +94,7 @@ export class RegistryClient {
       return {
         status,
         headers: flatten(response.headers),
-        body: status === 200 ? await readBody(body) : Buffer.alloc(0),
+        body: status === 200 ? await readBody(body, maxBytes) : Buffer.alloc(0),
       };
     } catch (error) {
       throw toRequestError(error as Error);
@@ -140,17 +141,6 @@ function limitRawBytes(socket: Socket): void {
     if (socket.bytesRead > maxRawBytes)
       socket.destroy(new RequestError(`The answer has more than ${maxRawBytes} bytes.`));
   });
-}
-
-async function readBody(body: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > maxBytes) throw new RequestError(`The answer has more than ${maxBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function flatten(headers: Record<string, string | string[] | undefined>): RegistryResponse['headers'] {

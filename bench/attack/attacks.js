@@ -4,11 +4,14 @@
 import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fetch } from 'undici';
 import { startReceivers } from '../receivers.js';
-import { createWebhooks } from '../server.js';
+import { createWebhooks, credentials } from '../server.js';
 import { finish, headOf, openAll, write } from './sockets.js';
 
 const mebibyte = 1024 ** 2;
@@ -23,6 +26,17 @@ const listing =
 const silentProvider = createServer(() => undefined).listen(0, '127.0.0.1');
 await once(silentProvider, 'listening');
 silentProvider.unref();
+
+/** Services with long descriptions, which are expensive to compare. */
+const folder = mkdtempSync(join(tmpdir(), 'steward-attacks-'));
+process.on('exit', () => rmSync(folder, { recursive: true }));
+const fullCatalog = join(folder, 'catalog.json');
+const services = Array.from({ length: 7_000 }, (_, n) => ({
+  serviceName: `Service ${n}`,
+  type: 'MapServer',
+  description: 'A\u0308 b '.repeat(400),
+}));
+writeFileSync(fullCatalog, JSON.stringify({ services }));
 
 export const attacks = [
   {
@@ -90,6 +104,18 @@ export const attacks = [
               description: '&'.repeat(4000),
             }),
       ),
+  },
+  {
+    name: 'pipelined searches of a member in 7,000 services, 30 × 16',
+    env: { CATALOG_FILE: fullCatalog },
+    async attack(server) {
+      const member = { username: 'member', password: credentials.password };
+      await server.admin('security/users/add', { ...member, role: 'member' });
+      const headers = bearer(await server.require('POST', '/tokens/generateToken', member));
+      const pages = ['/admin?q=zzz', '/admin/services?q=a+b', '/admin/services?sort=name&order=desc'];
+      const heads = Array.from({ length: 16 }, (_, n) => headOf('GET', `${pages[n % 3]}&f=html`, headers));
+      return count(await finish(await openAll(server.address, 30, (one) => write(one, heads.join(''))), 60));
+    },
   },
   {
     name: 'audit trail as CSV, 60 clients that do not read',

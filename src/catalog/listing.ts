@@ -1,7 +1,8 @@
 // The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type; and the
 // search in it.
 import type { Caller } from '../lib/caller.ts';
-import { toNfc } from '../lib/text.ts';
+import { oncePer } from '../lib/collections.ts';
+import { toNfc, truncate } from '../lib/text.ts';
 import {
   type Folder,
   type Service,
@@ -132,23 +133,30 @@ export function sortKey(text: string): string {
   });
 }
 
-/** Each word must occur in the folder, name, type or description. */
+/**
+ * Each word must occur in the folder, name, type or the beginning of the description. More words than `maxWords` are
+ * left out.
+ */
 export function searchListing(
-  listing: Listing,
+  listing: Pick<Listing, 'folders' | 'services'>,
   query: string,
 ): Pick<Listing, 'folders' | 'services'> | undefined {
-  const words = fold(query)
-    .split(/\s+/)
-    .filter((word) => word !== '');
-  if (words.length === 0) return undefined;
+  const words = [...new Set(fold(query).trim().split(/\s+/))].slice(0, maxWords);
+  if (words[0] === '') return undefined;
   const containsAll = (text: string) => words.every((word) => text.includes(word));
   return {
     folders: listing.folders.filter((name) => containsAll(fold(name))),
-    services: listing.services.filter((service) =>
-      containsAll(fold(`${pathOfService(service)} ${service.description}`)),
-    ),
+    services: listing.services.filter((service) => containsAll(searchedText(service))),
   };
 }
+
+const maxWords = 8;
+const searchedCharacters = 200;
+
+/** Rows are immutable, so a service is folded once, however often it is searched. */
+const searchedText = oncePer((service: Service) =>
+  fold(`${pathOfService(service)} ${truncate(service.description, searchedCharacters)}`),
+);
 
 function fold(text: string): string {
   return toNfc(text).toLowerCase();

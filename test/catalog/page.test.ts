@@ -100,6 +100,24 @@ describe('the search', () => {
     expect(await found('КАРТЫ')).toEqual(['Карты']);
   });
 
+  it('looks into the first 200 characters of a description, and for at most 8 words', async () => {
+    const words = 'one two three four five six seven eight nine';
+    await create({ serviceName: 'Long', type: 'T', description: `${words} ${'x'.repeat(200)} behind` });
+    expect(await found('NINE')).toEqual(['Long']);
+    expect(await found('behind')).toEqual([]);
+    expect(await found(`${words} ten`)).toEqual(['Long']);
+    expect(await found('one ten')).toEqual([]);
+  });
+
+  it('finds the new description of a service that was changed', async () => {
+    expect(await found('newly')).toEqual([]);
+    await server.post(`${services}/Tools/Statistics.GPServer/edit`, {
+      token: server.token('publisher'),
+      description: 'Newly described.',
+    });
+    expect(await found('newly')).toEqual(['Statistics']);
+  });
+
   it('shows the whole list for a blank query', async () => {
     expect(await found(' ')).toContain('Geometry');
   });

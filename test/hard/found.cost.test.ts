@@ -1,6 +1,7 @@
 // Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response,
 // with an internal error or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { services } from '../../src/catalog/catalog.ts';
 import { expectCost } from '../kit/cost.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
@@ -134,6 +135,21 @@ describe('invalid input causes no internal error', () => {
 
 /** Combining marks in the wrong order: Unicode normalisation sorts them. */
 const unsortedMarks = `a${'\u0315'.repeat(3900)}${'\u0300'.repeat(3900)}`;
+
+it('searches for a member in 7,000 services, which were folded before, cost at most 20 ms', async () => {
+  const at = { createdAt: 0, updatedAt: 0, access: 'public', folderName: '/' } as const;
+  await server.store.update((transaction) => {
+    for (let n = 0; n < 7_000; n += 1)
+      transaction.put(services, {
+        ...at,
+        ...{ serviceName: `S${n}`, type: 'T', capabilities: '', parentType: '', url: null },
+        description: 'A\u0308 b '.repeat(400),
+      });
+  });
+  const member = { authorization: 'Bearer token-of-the-member' };
+  for (const page of ['/admin?q=zzz', '/admin/services?q=a+b', '/admin/services?q=a&sort=name&order=desc'])
+    await expectCost(20, () => expectGood(write({ url: `${page}&f=html`, headers: member })));
+});
 
 const envelope = (inside: string) =>
   `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${inside}</e:Body></e:Envelope>`;

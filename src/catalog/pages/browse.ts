@@ -5,6 +5,7 @@ import {
   renderEmpty,
   renderEntries,
   renderSelect,
+  listParameters,
   renderToolbar,
   selectEntries,
   sortingIn,
@@ -40,8 +41,8 @@ export function createCatalogViews(options: BrowseOptions): CatalogViews {
 function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageContext<unknown>): Html {
   const listing = catalogCache.listing(audienceOf(page.caller));
   const search = searchOf(page);
-  const found = searchListing(listing, search);
-  const services = found?.services ?? listing.byFolder.get(rootFolder) ?? [];
+  const found = searchListing({ folders: listing.folders, services: sortByName(listing.services) }, search);
+  const services = found?.services ?? servicesIn(listing, rootFolder);
   return html`${toolbar(page, services, rootFolder, listing.services.length)}
     ${found ? searchView(store, page, listing, found, search) : contentsView(store, page, listing)}
     <p class="hint">
@@ -61,7 +62,7 @@ function contentsView(store: Reader, page: PageContext<unknown>, listing: Listin
     </section>
     <section aria-labelledby="services">
       <h2 id="services">Services in the root</h2>
-      ${serviceTable(page, listing.byFolder.get(rootFolder) ?? [])}
+      ${serviceTable(page, servicesIn(listing, rootFolder))}
     </section>`;
 }
 
@@ -89,10 +90,9 @@ function searchView(
 function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>): Html {
   const { folderName, description } = page.subject;
   const listing = catalogCache.listing(audienceOf(page.caller));
-  const all = listing.byFolder.get(folderName) ?? [];
+  const all = servicesIn(listing, folderName);
   const search = searchOf(page);
-  const services =
-    searchListing(listing, search)?.services.filter((service) => service.folderName === folderName) ?? all;
+  const { services } = searchListing({ folders: [], services: all }, search) ?? { services: all };
   const mayDelete = all.length === 0 && mayCall(page.caller, 'publisher');
   const everywhere = `${page.href('services')}?${new URLSearchParams({ q: search }).toString()}`;
   return html`${toolbar(page, services, folderName)}
@@ -157,16 +157,19 @@ function folderTable(
   });
 }
 
+/** The services are in the order of their names. */
 function serviceTable(
   page: PageContext<unknown>,
   services: readonly Service[],
   { withFolder = false } = {},
 ): Html {
-  const list = selectEntries(sortByName(services), page, {
+  const { sort = 'name', order } = listParameters(page.query);
+  const isReversed = sort === 'name' && order === 'desc';
+  const list = selectEntries(isReversed ? services.toReversed() : services, page, {
     filters: { type: ({ type }) => type },
     orders: {
       // The list is in this order already.
-      name: { compare: sortsByName(page.query) ? () => 0 : byName },
+      name: { compare: () => 0 },
       type: { compare: (one, other) => compareNaturally(one.type, other.type) },
       changed: { compare: (one, other) => one.updatedAt - other.updatedAt, isDescending: true },
     },
@@ -193,8 +196,6 @@ function linkTo(service: Service, { href }: PageContext<unknown>): Html {
   return html`<a href="${href('services', ...path)}"><bdi>${serviceName}</bdi></a>`;
 }
 
-const sortsByName = (query: URLSearchParams) => (query.get('order') ?? 'asc') !== 'desc';
-
 function excerptOf(description: string): string {
   const characters = Array.from(description);
   if (characters.length <= maxExcerptLength) return description;
@@ -205,3 +206,7 @@ const byName = (one: Service, other: Service) => compareNaturally(one.serviceNam
 
 /** Lists of the catalog are cached until it changes, and thousands of names take long to compare. */
 const sortByName = oncePer((services: readonly Service[]) => services.toSorted(byName));
+
+function servicesIn({ byFolder }: Listing, folderName: string): readonly Service[] {
+  return sortByName(byFolder.get(folderName) ?? []);
+}

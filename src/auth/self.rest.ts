@@ -23,10 +23,10 @@ import { tokens } from './token.ts';
 import {
   changeOwnPassword,
   passwordLength,
+  profileOf,
   requireLocal,
   requireOwnUser,
   sessionsOf,
-  sourceOf,
   userSources,
 } from './user.ts';
 
@@ -85,11 +85,8 @@ function readSelf(
   const user = requireOwnUser(store, caller);
   const sessions = caller?.key === undefined ? sessionsOf(store, user, runtime.now()) : [];
   return {
-    username: user.username,
+    ...profileOf(user),
     role: caller?.role ?? user.role,
-    source: sourceOf(user),
-    createdAt: user.createdAt,
-    lastSignIn: user.lastSignIn,
     sessions: sessions.map((token) => ({
       id: token.id,
       createdAt: token.createdAt,

@@ -30,6 +30,12 @@ export function sourceOf({ subject }: User): UserSource {
   return subject === null ? 'local' : 'oidc';
 }
 
+/** What the user and administrators may see. */
+export function profileOf(user: User) {
+  const { username, role, createdAt, lastSignIn } = user;
+  return { username, role, source: sourceOf(user), createdAt, lastSignIn };
+}
+
 export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),

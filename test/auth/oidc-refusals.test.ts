@@ -287,7 +287,7 @@ describe('an unavailable provider', () => {
   ])('is one %s, whose metadata name another issuer', async (_, issuerOf) => {
     const { fetch } = globalThis;
     globalThis.fetch = (url, options) =>
-      fetch(String(url).replace('https://login.microsoftonline.com', provider.issuer), options);
+      fetch((url as string).replace('https://login.microsoftonline.com', provider.issuer), options);
     const other = await startWith({ issuer: issuerOf() });
     expectRefused(await other.get(startPath, html), 503, unavailable);
     await other.close();

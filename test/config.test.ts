@@ -325,8 +325,9 @@ describe('.env.example', () => {
     await expect(formatEnvExample()).toMatchFileSnapshot('../.env.example');
   });
 
-  it('lists every variable once, with a description', () => {
-    expect(given.map(([, name]) => name)).toEqual(variableNames);
+  it('lists every variable of a server once, with a description', () => {
+    const ofTests = /^(TEST_CONTROL|TEST_CONTROL_TOKEN|SEED|UPGRADE_STEP_MS|SIMULATED_.*)$/;
+    expect(given.map(([, name]) => name)).toEqual(variableNames.filter((name) => !ofTests.test(name)));
     expect(formatEnvExample()).not.toMatch(/^\n#? ?[A-Z][A-Z0-9_]*=/m);
   });
 

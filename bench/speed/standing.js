@@ -42,7 +42,6 @@ export async function measureLargeCatalog() {
   const server = await start('server', {
     CATALOG_FILE,
     MAX_SERVICES: '100000',
-    MAX_CATALOG_BYTES: '1000000000',
   });
   const { status } = await server.ask(askFolder(folderNamed(500)));
   if (status !== 200) throw new Error(`the server answers ${status}`);

@@ -9,7 +9,7 @@ import { findUser, isLocalAdministrator } from '../auth/user.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
 import { sendEndpointPage } from '../catalog/pages/endpoint.ts';
 import { catalogNames, catalogOperations, fillWsdl } from '../catalog/soap.ts';
-import { Assets, colored } from '../console/assets.ts';
+import { Assets } from '../console/assets.ts';
 import { Frame } from '../console/frame.ts';
 import { sendHtml } from '../console/layout.ts';
 import { errorPage, errorTitle } from '../console/pages.ts';
@@ -31,6 +31,7 @@ import { SoapHandler } from '../soap/handler.ts';
 import { soapEndpoint } from '../soap/plugin.ts';
 import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
+import { storePatienceMs } from './backends.ts';
 import {
   type AppOptions,
   type Services,
@@ -65,7 +66,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
   const { metrics, tokenService, signInService } = services;
-  const assets = new Assets(colored(options.assets, config.CONSOLE_COLOR), config.ADMIN_PATH);
+  const assets = new Assets(options.assets, config.ADMIN_PATH);
   const bodyLimits = new BodyLimits({
     runtime,
     maxFileBytes: config.MAX_UPLOAD_BYTES,
@@ -113,7 +114,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     localSignIn: config.LOCAL_SIGN_IN,
   });
 
-  const patientUntil = runtime.now() + config.storePatienceMs;
+  const patientUntil = runtime.now() + storePatienceMs;
   /** A start that fails leaves nothing open. */
   const whileStarting = async <T>(work: () => Promise<T>) => {
     const onRetry = (error: unknown) =>
@@ -143,7 +144,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await mountSoap(mount);
   assets.register(http);
   await http.register(themeRoute, { path: `${config.ADMIN_PATH}/assets/theme`, urls });
-  registerMetrics(metricsHttp ?? http, metrics, config.METRICS_TOKEN);
+  registerMetrics(metricsHttp ?? http, metrics);
   registerProbes(http, {
     reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
     openApi: {

@@ -18,6 +18,9 @@ import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
 import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
 import { type Retention, createMemoryStore } from './stores/memory-store.ts';
 
+/** How long the start waits for a database that is unavailable or too slow. */
+export const storePatienceMs = 30_000;
+
 /** The tables of the replicated state. */
 export const tables: readonly Table<never>[] = [
   users,
@@ -75,7 +78,7 @@ export async function openStore({
     previousSecretKey: config.SECRET_KEY_PREVIOUS,
     retention,
     maxConnections: config.STORE_CONNECTIONS,
-    patienceMs: config.storePatienceMs,
+    patienceMs: storePatienceMs,
     logger,
     leaseMs,
   });

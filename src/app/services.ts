@@ -158,7 +158,7 @@ export function createServices(options: AppOptions) {
       tasks,
       httpClient,
       notify: notifyWebhook,
-      concurrency: config.WEBHOOK_CONCURRENCY,
+      concurrency: maxAttempts,
       request: requestOptionsOf(options),
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
         metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
@@ -184,6 +184,9 @@ export function createServices(options: AppOptions) {
     start,
   };
 }
+
+/** How many webhook requests one process sends at the same time. */
+const maxAttempts = 128;
 
 const noticeMessages: Readonly<Record<WebhookNotice['kind'], string>> = {
   Failing: 'half of the failed deliveries that deactivate the webhook are reached',

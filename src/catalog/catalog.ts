@@ -157,9 +157,13 @@ function findService(reader: Reader, id: ServiceId): Service | undefined {
 export type CatalogLimits = {
   /** Services, and likewise folders. */
   readonly MAX_SERVICES: number;
-  /** The texts of all folders and services, as XML. The SOAP answers are in memory. */
-  readonly MAX_CATALOG_BYTES: number;
 };
+
+/**
+ * The texts of all folders and services may have this size for each service allowed, as XML: 32 MiB by default. The SOAP
+ * answers are in memory.
+ */
+const bytesPerService = 672;
 
 /** Called after a row was added or has grown: the update that calls it fails. */
 function requireWithin(transaction: Transaction, limits: CatalogLimits): void {
@@ -172,12 +176,13 @@ function requireWithin(transaction: Transaction, limits: CatalogLimits): void {
 }
 
 export function findExceededLimit(
-  { MAX_SERVICES, MAX_CATALOG_BYTES }: CatalogLimits,
+  { MAX_SERVICES }: CatalogLimits,
   size: { folders: number; services: number; bytes: number },
 ): string | undefined {
   if (size.services > MAX_SERVICES) return `MAX_SERVICES allows ${MAX_SERVICES} services.`;
   if (size.folders > MAX_SERVICES) return `MAX_SERVICES allows ${MAX_SERVICES} folders.`;
-  if (size.bytes > MAX_CATALOG_BYTES) return `MAX_CATALOG_BYTES allows ${MAX_CATALOG_BYTES} bytes.`;
+  const maxBytes = MAX_SERVICES * bytesPerService;
+  if (size.bytes > maxBytes) return `MAX_SERVICES allows ${maxBytes} bytes.`;
   return undefined;
 }
 

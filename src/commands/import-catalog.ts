@@ -18,7 +18,7 @@ type ImportCatalogOptions = {
   readonly token: string | undefined;
   /** Who sees the imported services. SOAP does not say it. */
   readonly access: ServiceAccess;
-  /** MAX_SERVICES and MAX_CATALOG_BYTES limit the catalog, as in a server. Default: the defaults of both. */
+  /** MAX_SERVICES limits the catalog, as in a server. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 };
 
@@ -27,8 +27,7 @@ export async function importCatalog(
   limits = answerLimits,
 ): Promise<string> {
   const url = readAddress(address);
-  const { MAX_SERVICES, MAX_CATALOG_BYTES } = env;
-  const config = readConfig({ MAX_SERVICES, MAX_CATALOG_BYTES });
+  const config = readConfig({ MAX_SERVICES: env.MAX_SERVICES });
   const file = await withRemote(async (send) => {
     const client = await CatalogClient.connect(send, url, token);
     const folderNames = await client.folders();

@@ -41,7 +41,6 @@ export function readConfig(
     WEBHOOK_MAX_PENDING_BYTES: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
     IMAGE_CHECK: value.UPGRADE_EXECUTOR === 'kubernetes' ? value.IMAGE_CHECK : 'off',
     oidc: value.OIDC_ISSUER === undefined ? undefined : oidcOf(value, value.OIDC_ISSUER),
-    storePatienceMs: value.STORE_PATIENCE_SECONDS * 1000,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
     scheduleGraceMs: value.SCHEDULE_GRACE_MINUTES * 60_000,
     revertTimeoutMs: value.REVERT_TIMEOUT_SECONDS * 1000,

@@ -10,13 +10,14 @@ import {
 } from '../upgrades/planning/step-ids.ts';
 import { integerText, splitList } from './value-schemas.ts';
 
+export const upgradeExecutor = z
+  .enum(['simulated', 'kubernetes'], 'must be simulated or kubernetes')
+  .default('simulated')
+  .describe(
+    'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see docs/operate/kubernetes.md).',
+  );
+
 export const upgrades = {
-  UPGRADE_EXECUTOR: z
-    .enum(['simulated', 'kubernetes'], 'must be simulated or kubernetes')
-    .default('simulated')
-    .describe(
-      'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see docs/operate/kubernetes.md).',
-    ),
   UPGRADE_STEP_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),
@@ -58,6 +59,23 @@ export const kubernetes = {
     .describe(
       'kubernetes: how long a step waits for an API server that is unavailable before the job fails.',
     ),
+  OPTIONAL_CONTAINERS: z
+    .string()
+    .transform((text) => splitList(text).filter((name) => name !== ''))
+    .default([])
+    .describe(
+      'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
+    ),
+  STEP_TEMPLATES: z
+    .enum(['on', 'off'], 'must be on or off')
+    .default('on')
+    .describe(
+      'kubernetes: on: Jobs made from step templates perform the steps of an upgrade that are no updates of workloads, and Steward ' +
+        'needs permissions for Jobs (see docs/operate/step-templates.md). off: such steps are skipped.',
+    ),
+};
+
+export const images = {
   IMAGE_REGISTRY: z
     .string()
     .regex(
@@ -68,13 +86,6 @@ export const kubernetes = {
     .describe(
       'kubernetes: the registry of images that name none, such as registry.example.com/team. It applies to containers whose ' +
         'current image names no registry either.',
-    ),
-  OPTIONAL_CONTAINERS: z
-    .string()
-    .transform((text) => splitList(text).filter((name) => name !== ''))
-    .default([])
-    .describe(
-      'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
     ),
   IMAGE_CHECK: z
     .enum(['auto', 'required', 'off'], 'must be auto, required or off')
@@ -97,13 +108,6 @@ export const kubernetes = {
     .describe(
       'kubernetes: registries that Steward asks over plain HTTP, and that may have a loopback or link-local address: a ' +
         'comma-separated list of hosts as the images name them, such as registry.internal:5000.',
-    ),
-  STEP_TEMPLATES: z
-    .enum(['on', 'off'], 'must be on or off')
-    .default('on')
-    .describe(
-      'kubernetes: on: Jobs made from step templates perform the steps of an upgrade that are no updates of workloads, and Steward ' +
-        'needs permissions for Jobs (see docs/operate/step-templates.md). off: such steps are skipped.',
     ),
 };
 

@@ -4,18 +4,19 @@ import { isPassword, passwordRule, usernames } from '../auth/user.ts';
 import { isLoopbackHost } from '../lib/address.ts';
 import { roles } from '../lib/caller.ts';
 import { headerNameRule, isHeaderName } from '../webhooks/sending/headers.ts';
-import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
+import { images, kubernetes, simulation, upgradeExecutor, upgrades } from './upgrade-variables.ts';
 import { addressRanges, flag, integerText, name, path } from './value-schemas.ts';
 
 const token = z
   .string()
   .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -');
 
-const addresses = {
-  HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
-  PORT: integerText(0, 65535)
-    .default(8080)
-    .describe('The port that the server listens on. 0 selects any free port.'),
+const secretKey = z
+  .string()
+  .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
+  .optional();
+
+const first = {
   PUBLIC_URL: z
     .string()
     .transform(readPublicUrl)
@@ -24,6 +25,39 @@ const addresses = {
       'The address that clients use, for example https://steward.example.com. A path is allowed and precedes every other path. ' +
         'Default: http://localhost: with the port that the server listens on.',
     ),
+  STORE_URL: z
+    .string()
+    .refine(
+      isDatabaseUrl,
+      'must be absent (memory) or an address such as postgres://user:password@host:5432/database',
+    )
+    .optional()
+    .describe(
+      'The PostgreSQL database (15 or newer, encoding UTF8) that holds all state, for example ' +
+        'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
+        'Default: the state is in memory and is lost when the process ends.',
+    ),
+  SECRET_KEY: secretKey.describe(
+    'The key that encrypts the signature keys and header values of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
+      'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
+      'Default: they are not encrypted.',
+  ),
+  ADMIN_PASSWORD: z
+    .string()
+    .refine(isPassword, `must be ${passwordRule}`)
+    .optional()
+    .describe(
+      'The password of the first administrator. With STORE_URL, required while the database has no administrator, and unused from then on. ' +
+        'Without STORE_URL, the default is a random password, printed at start.',
+    ),
+  UPGRADE_EXECUTOR: upgradeExecutor,
+};
+
+const addresses = {
+  HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
+  PORT: integerText(0, 65535)
+    .default(8080)
+    .describe('The port that the server listens on. 0 selects any free port.'),
   ADMIN_PATH: z
     .literal('')
     .or(path)
@@ -78,10 +112,9 @@ const catalog = {
     ),
   MAX_SERVICES: integerText(1, 1_000_000)
     .default(50_000)
-    .describe('How many services the catalog may hold, and how many folders.'),
-  MAX_CATALOG_BYTES: integerText(1, 1024 ** 3)
-    .default(32 * 1024 ** 2)
-    .describe('How many bytes the texts of all folders and services may have together, as XML.'),
+    .describe(
+      'How many services the catalog may hold, and how many folders. Their texts may have 672 bytes for each, as XML.',
+    ),
 };
 
 const access = {
@@ -90,14 +123,6 @@ const access = {
     .regex(usernames.pattern, `must be ${usernames.allowed}`)
     .default('admin')
     .describe('The name of the first administrator.'),
-  ADMIN_PASSWORD: z
-    .string()
-    .refine(isPassword, `must be ${passwordRule}`)
-    .optional()
-    .describe(
-      'The password of the first administrator. With STORE_URL, required while the database has no administrator, and unused from then on. ' +
-        'Without STORE_URL, the default is a random password, printed at start.',
-    ),
   MAX_TOKENS_PER_USER: integerText(1, 10_000)
     .default(100)
     .describe('How many valid tokens a user may have. A further sign-in ends the oldest.'),
@@ -143,6 +168,15 @@ const identityProvider = {
     .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
     .default('openid profile email')
     .describe('The scopes that this server requests.'),
+  OIDC_LABEL: z
+    .string()
+    .trim()
+    .regex(/^[^\p{Cc}]{1,64}$/u, 'must be 1 to 64 characters')
+    .default('Sign in with your organization')
+    .describe('The text of the button on the sign-in page.'),
+};
+
+const identities = {
   OIDC_USERNAME_CLAIM: claimName
     .optional()
     .describe('The claim with the user name. Default: preferred_username, then email.'),
@@ -159,12 +193,6 @@ const identityProvider = {
   OIDC_DEFAULT_ROLE: role
     .optional()
     .describe('The role of users without such a group. Default: they are refused.'),
-  OIDC_LABEL: z
-    .string()
-    .trim()
-    .regex(/^[^\p{Cc}]{1,64}$/u, 'must be 1 to 64 characters')
-    .default('Sign in with your organization')
-    .describe('The text of the button on the sign-in page.'),
   LOCAL_SIGN_IN: flag
     .default(true)
     .describe(
@@ -207,9 +235,9 @@ const webhooks = {
       'The name of a header with a second signature, for receivers that check the body alone: sha256= and the base64 of HMAC-SHA-256 over ' +
         'the body, with the current key. Default: no such header.',
     ),
-  WEBHOOK_CONCURRENCY: integerText(1, 1000)
-    .default(128)
-    .describe('How many webhook requests one process sends at the same time.'),
+};
+
+const webhookLimits = {
   WEBHOOK_HISTORY: integerText(0, 10_000)
     .default(100)
     .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
@@ -251,37 +279,12 @@ const rest = {
     ),
 };
 
-const secretKey = z
-  .string()
-  .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
-  .optional();
-
 const database = {
-  STORE_URL: z
-    .string()
-    .refine(
-      isDatabaseUrl,
-      'must be absent (memory) or an address such as postgres://user:password@host:5432/database',
-    )
-    .optional()
-    .describe(
-      'The PostgreSQL database (15 or newer, encoding UTF8) that holds all state, for example ' +
-        'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
-        'Default: the state is in memory and is lost when the process ends.',
-    ),
   STORE_CONNECTIONS: integerText(2, 100)
     .default(10)
     .describe(
       'How many connections to the database a process opens for queries, at most. It opens one more that listens for changes.',
     ),
-  STORE_PATIENCE_SECONDS: integerText(0, 3600)
-    .default(30)
-    .describe('How long the start waits for a database that is unavailable or too slow. It logs each try.'),
-  SECRET_KEY: secretKey.describe(
-    'The key that encrypts the signature keys and header values of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
-      'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
-      'Default: they are not encrypted.',
-  ),
   SECRET_KEY_PREVIOUS: secretKey.describe(
     'A second key that decrypts secrets while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
   ),
@@ -314,18 +317,12 @@ const testing = {
     ),
 };
 
-const metrics = {
-  METRICS_TOKEN: token
-    .optional()
-    .describe('The bearer token that /metrics requires. Default: none is required.'),
+const observation = {
   METRICS_PORT: integerText(0, 65535)
     .optional()
     .describe(
       'The port of a second listener, at the address HOST, that answers /metrics only. 0 selects any free port. Default: /metrics is at PORT.',
     ),
-};
-
-const console = {
   CONSOLE_NAME: z
     .string()
     .trim()
@@ -333,14 +330,6 @@ const console = {
     .max(40, 'must be 1 to 40 characters')
     .optional()
     .describe('The name of this installation in the console, for example Production. Default: Steward.'),
-  CONSOLE_COLOR: z
-    .string()
-    .regex(/^#[0-9a-fA-F]{6}$/, 'must be # and six hexadecimal digits')
-    .optional()
-    .describe('The colour of this installation in the console, for example #8a1d1d. Default: blue.'),
-};
-
-const logging = {
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
     .default('info')
@@ -349,37 +338,41 @@ const logging = {
 
 /** By title, in the order of .env.example, which is generated from these groups. */
 export const variableGroups = {
+  'What matters first': first,
   'Addresses and paths': addresses,
   'SOAP catalog': catalog,
   'Sign-in and proxies': access,
   'Sign-in by an identity provider': identityProvider,
+  'Users of the identity provider': identities,
   Webhooks: webhooks,
+  'Limits of webhooks': webhookLimits,
   'Uploads and errors of the REST API': rest,
   Database: database,
   Upgrades: upgrades,
   'Upgrades on Kubernetes': kubernetes,
+  'Images of upgrades on Kubernetes': images,
+  'Metrics, console and log': observation,
   'Simulated upgrades': simulation,
   'Test control': testing,
-  Metrics: metrics,
-  Console: console,
-  Logging: logging,
 };
 
 export const variables = z.object({
+  ...first,
   ...addresses,
   ...catalog,
   ...access,
   ...identityProvider,
+  ...identities,
   ...webhooks,
+  ...webhookLimits,
   ...rest,
   ...database,
   ...upgrades,
   ...kubernetes,
+  ...images,
+  ...observation,
   ...simulation,
   ...testing,
-  ...metrics,
-  ...console,
-  ...logging,
 });
 
 export function isVariable(name: string): boolean {

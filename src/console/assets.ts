@@ -21,28 +21,6 @@ function mapAssets(valueOf: (name: AssetName) => string): Readonly<Record<AssetN
   return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<AssetName, string>;
 }
 
-const usualColor = '#1d5f8a';
-
-/** The assets with the colour of this installation, which stylesheet and icon have. */
-export function colored(files: AssetFiles, color: string | undefined): AssetFiles {
-  if (color === undefined) return files;
-  const ink = isLight(color) ? '#000000' : '#ffffff';
-  return {
-    ...files,
-    stylesheet: `${files.stylesheet}:root { --installation: ${color}; --installation-ink: ${ink}; }\n`,
-    icon: files.icon.replace(usualColor, color),
-  };
-}
-
-/** Whether black has more contrast on the colour than white, by relative luminance (WCAG). */
-function isLight(color: string): boolean {
-  const channel = (at: number) => {
-    const value = parseInt(color.slice(at, at + 2), 16) / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  };
-  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5) > 0.179;
-}
-
 export class Assets {
   readonly #files: AssetFiles;
   readonly #prefix: string;

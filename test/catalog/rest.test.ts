@@ -208,10 +208,10 @@ describe('the limits of the catalog', () => {
     );
   });
 
-  it('MAX_CATALOG_BYTES refuses texts that are too long together, counted as XML', async () => {
-    await restart({ MAX_CATALOG_BYTES: '1000' });
-    const full = refusal('The catalog is full: MAX_CATALOG_BYTES allows 1000 bytes.');
-    expect((await create('A', 'é'.repeat(200))).statusCode).toBe(200);
+  it('MAX_SERVICES refuses texts that are too long together, counted as XML', async () => {
+    await restart({ MAX_SERVICES: '3' });
+    const full = refusal('The catalog is full: MAX_SERVICES allows 2016 bytes.');
+    expect((await create('A', 'é'.repeat(708))).statusCode).toBe(200);
     expect((await create('B', '&'.repeat(120))).json<Failure>().error).toEqual(full);
     expect((await create('B', '&'.repeat(100))).statusCode).toBe(200);
     const edit = (description: string) => post('/B.MapServer/edit', { description });

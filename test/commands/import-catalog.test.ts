@@ -259,8 +259,11 @@ describe('a server without end', () => {
       await importEndless({ folders: 90, services: service.repeat(3) }, { MAX_SERVICES: '100' }),
     ).toEqual({ message: 'The catalog is too large: MAX_SERVICES allows 100 services.', requests: 36 });
     expect(
-      await importEndless({ folders: 90, services: service }, { MAX_CATALOG_BYTES: '100', MAX_SERVICES: '' }),
-    ).toMatchObject({ message: 'The catalog is too large: MAX_CATALOG_BYTES allows 100 bytes.' });
+      await importEndless(
+        { folders: 9, services: service.replace('A', 'A'.repeat(700)) },
+        { MAX_SERVICES: '9' },
+      ),
+    ).toMatchObject({ message: 'The catalog is too large: MAX_SERVICES allows 6048 bytes.' });
   });
 
   it('is asked until the deadline', async () => {

@@ -27,24 +27,33 @@ export const variables: readonly VariableGroup[] = Object.entries(variableGroups
 
 export const variableNames = variables.flatMap((group) => group.variables.map(({ name }) => name));
 
-/** The content of .env.example: every variable, commented out, with its description and its default. */
+/** The groups that only tests need. */
+const forTests = ['Simulated upgrades', 'Test control'];
+
+/** The content of .env.example: the variables of a server, commented out, in short, with their defaults. */
 export function formatEnvExample(): string {
   const header = [
-    '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
-    '# absent or blank has its default. Steward checks all of them at start and reports all problems together.',
+    '# The variables of a server, with their defaults. Copy this file to .env and change what you need. A variable that is absent or',
+    '# blank has its default. docs/reference/configuration.md has more on each, and the variables for tests.',
     '#',
     '# Generated from src/config/ by `npm run env-example`.',
   ];
-  const lines = variables.flatMap((group) => [
+  const groups = variables.filter(({ title }) => !forTests.includes(title));
+  const lines = groups.flatMap((group) => [
     '',
     `## ${group.title}`,
     ...group.variables.flatMap(({ name, description, defaultValue = '' }) => [
-      '',
-      ...wrapWords(description, 118).map((line) => `# ${line}`),
+      ...wrapWords(inShort(description), 118).map((line) => `# ${line}`),
       `# ${name}=${defaultValue}`,
     ]),
   ]);
   return `${[...header, ...lines].join('\n')}\n`;
+}
+
+/** The first sentence, and the one with the default. */
+function inShort(description: string): string {
+  const [first, ...others] = description.split(/(?<=\.) (?=[A-Z])/);
+  return [first, ...others.filter((sentence) => sentence.startsWith('Default: '))].join(' ');
 }
 
 function wrapWords(text: string, width: number): string[] {

@@ -54,18 +54,14 @@ describe('the navigation', () => {
 });
 
 describe('an installation', () => {
-  it('has its name in bar and title, and its colour in stylesheet and icon', async () => {
-    const named = await startServer({
-      env: { CONSOLE_NAME: 'Production <EU>', CONSOLE_COLOR: '#ffee00' },
-    });
+  it('has its name in bar and title', async () => {
+    const named = await startServer({ env: { CONSOLE_NAME: 'Production <EU>' } });
     const { body } = await named.get('/admin', {
       accept: 'text/html',
       cookie: `steward_session=${named.token('member')}`,
     });
     expect(body).toContain('<title>Home · Production &lt;EU&gt;</title>');
     expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Home Services');
-    const stylesheet = await named.get('/admin/assets/steward.css');
-    expect(stylesheet.body).toContain('--installation: #ffee00; --installation-ink: #000000;');
     await named.close();
   });
 

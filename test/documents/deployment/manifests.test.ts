@@ -216,7 +216,7 @@ describe('the settings', () => {
     expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());
     const secrets = ['STORE_URL', 'ADMIN_PASSWORD', 'SECRET_KEY'];
     expect(Object.keys(placeholders)).toEqual(secrets);
-    const optional = ['SECRET_KEY_PREVIOUS', 'METRICS_TOKEN', 'OIDC_CLIENT_SECRET'];
+    const optional = ['SECRET_KEY_PREVIOUS', 'OIDC_CLIENT_SECRET'];
     expect(inPod).toEqual(['NODE_OPTIONS', ...secrets, ...optional, 'KUBERNETES_NAMESPACE']);
     expect(textOf('deploy/kubernetes/kustomization.yaml')).not.toContain('secret.example.yaml\n');
   });

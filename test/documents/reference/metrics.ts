@@ -5,7 +5,7 @@ import { type Server, startServer } from '../../kit/server.ts';
 import { code, formatPage, table } from './markdown.ts';
 
 const intro = `
-Every metric that \`GET /metrics\` shows, in the text format of Prometheus: for operators. The address needs no token, unless METRICS_TOKEN is set. No label contains a user, a receiver or an id.
+Every metric that \`GET /metrics\` shows, in the text format of Prometheus: for operators. The address needs no token; METRICS_PORT moves it to a port of its own. No label contains a user, a receiver or an id.
 
 The counters and histograms count what this process has done since it started. The three gauges \`steward_webhook_deliveries_pending\`, \`steward_webhook_oldest_pending_seconds\` and \`steward_webhook_deactivated\`, and all metrics whose names begin with \`steward_upgrade_\`, come from the store, so that all processes with the same database show the same value: take their maximum, not their sum.
 

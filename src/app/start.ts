@@ -12,8 +12,7 @@ import { formatProblem } from '../lib/errors.ts';
 import { realRuntime } from '../lib/runtime.ts';
 import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
 import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
-import { readAuthorities } from '../webhooks/sending/http-client.ts';
-import { createHttpClient } from '../webhooks/sending/http-client.ts';
+import { GuardedHttpClient, readAuthorities } from '../webhooks/sending/http-client.ts';
 import type { App, NewApp } from './app.ts';
 import { type BackendOptions, createExecutor, openStore } from './backends.ts';
 import { readCatalogFile } from './catalog-file.ts';
@@ -79,7 +78,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
-  const httpClient = createHttpClient(config.WEBHOOK_ALLOW_CIDRS, receivers);
+  const httpClient = new GuardedHttpClient(config.WEBHOOK_ALLOW_CIDRS, receivers);
   const appOptions = {
     config,
     runtime,
@@ -113,6 +112,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     await app.close();
     throw error;
   }
+  httpClient
+    .load()
+    .catch((error: unknown) => logger.error({ err: error }, 'webhooks are not delivered: undici is missing'));
   warnOfUnknownContainers(config, logger);
   return {
     app,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type * as Undici from 'undici';
-import { RequestError } from './request-error.ts';
+import { RequestError, isOwnError } from './request-error.ts';
 
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
@@ -20,7 +20,7 @@ type ConnectorOptions = {
 };
 
 export function createGuardedConnector(
-  { buildConnector }: typeof Undici,
+  { buildConnector }: Pick<typeof Undici, 'buildConnector'>,
   { isForbidden, resolve, signal, secureContext, onConnected }: ConnectorOptions,
 ): Undici.buildConnector.connector {
   return (options, callback) => {
@@ -56,7 +56,10 @@ function createCheckedLookup(
   signal: AbortSignal,
 ): LookupFunction {
   async function resolveAllowed(name: string) {
-    const addresses = await resolve(name, signal).catch(() => []);
+    const addresses = await resolve(name, signal).catch((error: unknown) => {
+      if (isOwnError(error)) throw error;
+      return [];
+    });
     const forbidden = addresses.find(isForbidden);
     if (forbidden !== undefined) throw addressNotAllowed(forbidden);
     const [first, ...others] = addresses.map((address) => ({ address, family: isIP(address) }));

@@ -3,6 +3,11 @@
 /** Its message contains no secrets, so pages may show it. */
 export class RequestError extends Error {}
 
+/** This process has no file descriptor or memory left. It says nothing about the other side. */
+export function isOwnError(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE', 'ENOMEM'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
 const messages: readonly (readonly [codes: RegExp, message: string])[] = [
   [/^ECONNREFUSED$/, 'The connection was refused.'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'The connection was not made in time.'],

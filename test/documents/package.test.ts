@@ -1,7 +1,7 @@
 // Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkout, createProject, execute } from '../kit/package.ts';
@@ -92,6 +92,59 @@ describe('the packed file', () => {
     );
     install(client);
     expect(await run('cluster.js')).toBe('KUBECONFIG names no cluster in its current context.\n');
+  });
+
+  it('delivers webhooks while packages are missing, and later if undici was missing at the start', async () => {
+    const program = `
+      import { existsSync, renameSync } from 'node:fs';
+      import { createServer } from 'node:http';
+      import { createRequire } from 'node:module';
+      import { startSteward } from 'steward';
+      const move = (name, to) => renameSync('node_modules' + name, 'node_modules' + to);
+      const receiver = createServer((request, response) => response.end()).listen(0, '127.0.0.1');
+      const steward = await startSteward({ env: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+      const headers = { authorization: 'Bearer ' + steward.adminToken };
+      const at = steward.url + '/admin/services/webhooks/';
+      const post = async (path, fields) =>
+        (await fetch(at + path, { method: 'POST', headers, body: new URLSearchParams(fields) })).json();
+      const read = async (path) => (await fetch(at + path, { headers })).json();
+      const until = async (path, isDone) => {
+        for (;;) {
+          const answer = await read(path);
+          if (isDone(answer)) return answer;
+        }
+      };
+      await post('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+      const hookUrl = 'http://127.0.0.1:' + receiver.address().port;
+      const { webhook } = await post('create', { name: 'hook', hookUrl, changeTypes: '*' });
+      const report = {};
+      if (existsSync('node_modules/undici')) {
+        // The server loads the library and its parser once it listens, without an event.
+        const { cache } = createRequire(import.meta.url);
+        while (!Object.keys(cache).some((file) => file.includes('llhttp_'))) await read('settings');
+        move('', '-away');
+      }
+      await post('publish', { changeType: 'Tested' });
+      if (existsSync('node_modules/undici-away')) {
+        await steward.control.advanceClock(1);
+        const { deliveries } = await read(webhook.id + '/deliveries');
+        report.before = deliveries[0].attempts;
+        move('/undici-away', '/undici');
+        await steward.control.advanceClock(20_000);
+      }
+      const done = await until(webhook.id + '/deliveries', ({ deliveries }) => deliveries[0].state !== 'pending');
+      report.attempts = done.deliveries[0].attempts.map(({ status }) => status);
+      report.active = (await read(webhook.id)).active;
+      if (existsSync('node_modules-away')) move('-away', '');
+      await steward.stop();
+      receiver.close();
+      console.log(JSON.stringify(report));`;
+    writeFileSync(join(project, 'delivers.js'), program);
+    const delivered = { attempts: [200], active: true };
+    expect(JSON.parse(await run('delivers.js'))).toEqual(delivered);
+    const modules = join(project, 'node_modules');
+    renameSync(join(modules, 'undici'), join(modules, 'undici-away'));
+    expect(JSON.parse(await run('delivers.js'))).toEqual({ ...delivered, before: [] });
   });
 
   it('has the command steward', async () => {

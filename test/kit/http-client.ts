@@ -1,4 +1,5 @@
 // A fake HTTP client for webhook deliveries: a function of the test answers in place of the receivers.
+import { RequestError } from '../../src/lib/request-error.ts';
 import type { Runtime } from '../../src/lib/runtime.ts';
 import type {
   HttpClient,
@@ -25,7 +26,7 @@ export type FakeHttpClient = HttpClient & { receiver: Receiver };
 export function createFakeHttpClient({ now }: Pick<Runtime, 'now'>): FakeHttpClient {
   return {
     receiver: () => {
-      throw new Error('The connection was refused.');
+      throw new RequestError('The connection was refused.');
     },
     async post(request, signal) {
       checkDelivery(request.headers, request.body);

@@ -8,7 +8,7 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { startControlled } from '../../src/testing/routes.ts';
-import { type HttpClient, createHttpClient } from '../../src/webhooks/sending/http-client.ts';
+import { type HttpClient, GuardedHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 import { noteSecret } from './leaks.ts';
 import { hashCheaply } from './password.ts';
@@ -53,7 +53,7 @@ function createCheckedClient(client: HttpClient): HttpClient {
 export async function listen(env: Variables, fake?: FakeRuntime) {
   const config = readConfig({ ADMIN_PASSWORD: password, ...env });
   const { ADMIN_PASSWORD: adminPassword = password } = config;
-  const httpClient = createCheckedClient(createHttpClient(config.WEBHOOK_ALLOW_CIDRS));
+  const httpClient = createCheckedClient(new GuardedHttpClient(config.WEBHOOK_ALLOW_CIDRS));
   const logLines: string[] = [];
   const options = {
     ...appOptions(config, fake ?? realRuntime, logLines),

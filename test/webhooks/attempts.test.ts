@@ -1,5 +1,6 @@
 // Tests of attempts: their number, waits and timeouts, and the effect of changed settings.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RequestError } from '../../src/lib/request-error.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
@@ -92,7 +93,7 @@ describe('attempts', () => {
   it('record why the receiver could not be reached', async () => {
     const { id } = await hooks.register();
     hooks.httpClient.receiver = () => {
-      throw new Error('The name hooks.example does not resolve.');
+      throw new RequestError('The name hooks.example does not resolve.');
     };
     await hooks.publish();
     await hooks.settle();

@@ -1,5 +1,6 @@
 // Tests of one delivery in detail: the request as it was sent, and the headers of the responses.
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RequestError } from '../../src/lib/request-error.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 
@@ -81,7 +82,7 @@ it('an attempt has at most 4 KiB of response headers, and none without a respons
   hooks.answerWith({ status: 500, headers, body: Buffer.alloc(0) });
   await hooks.publish();
   await hooks.settle();
-  hooks.httpClient.receiver = () => Promise.reject(new Error('The connection was refused.'));
+  hooks.httpClient.receiver = () => Promise.reject(new RequestError('The connection was refused.'));
   await hooks.runtime.advance(10_000);
   const { attempts } = await detailsOf(id);
   expect(attempts.map(({ responseHeaders }) => responseHeaders)).toEqual([

@@ -207,6 +207,47 @@ describe('a store that is slow or fails', () => {
   });
 });
 
+describe('an error of this process', () => {
+  it('is no attempt: it is logged, counts as no failure, and the delivery is sent later', async () => {
+    await start();
+    await hooks.act('settings', { ...quick, notificationAttempts: '1', numberOfFailures: '1' });
+    const { id } = await hooks.register();
+    let calls = 0;
+    hooks.httpClient.receiver = () => {
+      calls += 1;
+      throw Object.assign(new Error('no file descriptor is left'), { code: 'EMFILE' });
+    };
+    for (let n = 0; n < 5; n += 1) await hooks.publish();
+    await hooks.runtime.advance(9_000);
+    // The slots of the receiver stay in use, so that nothing is repeated at once.
+    expect(calls).toBe(4);
+    expect(hooks.logLines.filter((line) => line.includes('EMFILE'))).toHaveLength(4);
+    const { deliveries } = await hooks.deliveriesOf(id);
+    expect(deliveries).toMatchObject(Array(5).fill({ state: 'pending', attempts: [] }));
+    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_failures_total 0$/m);
+    hooks.httpClient.receiver = () => 200;
+    await hooks.runtime.advance(2_000);
+    expect((await hooks.deliveriesOf(id)).deliveries).toMatchObject(
+      Array(5).fill({ state: 'delivered', attempts: [{ status: 200 }] }),
+    );
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, deactivatedBy: null });
+  });
+
+  it('keeps no delivery of a server that stops', async () => {
+    await start();
+    const { id } = await hooks.register();
+    hooks.httpClient.receiver = () => {
+      throw new TypeError('a defect');
+    };
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.app.close();
+    await start({ store: await hooks.store.reopen() });
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
+  });
+});
+
 it('reports metrics without names', async () => {
   await start();
   await hooks.act('settings', { ...quick, notificationAttempts: '2', numberOfFailures: '1' });

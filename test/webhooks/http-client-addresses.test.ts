@@ -170,6 +170,12 @@ describe('a forbidden address', () => {
     await canary.expectRefusal(sent, 'The name hooks.example does not resolve.');
   });
 
+  it('is not blamed if this process has no file descriptor left', async () => {
+    const lost = Object.assign(new Error('lookup'), { code: 'EMFILE' });
+    const httpClient = createClient(allow(), () => Promise.reject(lost));
+    await expect(httpClient.post(requestTo('http://hooks.example/'), NEVER)).rejects.toBe(lost);
+  });
+
   it('is not reached if a name later resolves to it', async () => {
     const addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.1'];
     const { port, sockets } = await startAnswering('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n', true);

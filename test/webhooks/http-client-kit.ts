@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, BlockList, type Server, type Socket, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import type { Resolve } from '../../src/lib/guarded-connector.ts';
-import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
+import { GuardedHttpClient } from '../../src/webhooks/sending/http-client.ts';
 
 export const NEVER = new AbortController().signal;
 
@@ -22,7 +22,7 @@ export function requestTo(url: string) {
 }
 
 export function createClient(allowed: BlockList, resolve?: Resolve) {
-  const httpClient = createHttpClient(allowed, resolve && { resolve });
+  const httpClient = new GuardedHttpClient(allowed, resolve && { resolve });
   onTestFinished(() => httpClient.close());
   return httpClient;
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createHttpClient, readAuthorities } from '../../src/webhooks/sending/http-client.ts';
+import { GuardedHttpClient, readAuthorities } from '../../src/webhooks/sending/http-client.ts';
 import { LOCAL, NEVER, listen, requestTo } from './http-client-kit.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
@@ -47,7 +47,7 @@ async function startTlsReceiver({ name = 'hooks.internal', days = 2, authority =
 }
 
 async function post(url: string, authorities: readonly string[]) {
-  const httpClient = createHttpClient(LOCAL, {
+  const httpClient = new GuardedHttpClient(LOCAL, {
     resolve: () => Promise.resolve(['127.0.0.1']),
     authorities,
   });

@@ -17,6 +17,9 @@
 //    publishes the event about it, all together. While the database is unavailable, the worker repeats
 //    the call.
 //
+// An error of this process, such as too many open files, says nothing about the receiver: it is no attempt. The worker
+// logs it, keeps the delivery and its slot for ten seconds, and releases the delivery unchanged.
+//
 // When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases
 // their deliveries unchanged, so that the next process attempts them again. If a claim was lost, because other
 // processes took this one for dead or because the webhook was deleted, the worker drops the result of the attempt.
@@ -24,6 +27,7 @@
 import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount } from '../../lib/format.ts';
+import { RequestError } from '../../lib/request-error.ts';
 import type { Runtime, Stopwatch } from '../../lib/runtime.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import type { Store } from '../../store/store.ts';
@@ -49,6 +53,8 @@ import { receiverOf } from './target-policy.ts';
 const graceMs = 3_000;
 
 const maxResponseBytes = 1024;
+
+const pauseAfterErrorMs = 10_000;
 
 /** Times are whole milliseconds, rounded down. Without this, a wait could be up to a millisecond too short. */
 const roundingMs = 1;
@@ -176,17 +182,25 @@ export class DeliveryWorker {
   }
 
   async #attempt(claimed: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
-    const { store, onAttempt, onNotice } = this.#options;
+    const { store, runtime, tasks, onAttempt, onNotice } = this.#options;
     const webhook = store.get(webhooks, claimed.webhookId);
     if (!webhook || !(webhook.active || claimed.isPing)) {
       this.#freeSlot(receiver);
       return this.#discard(claimed, stopping);
     }
-    const attempt = await this.#send(claimed, webhook);
-    if (attempt === 'interrupted') {
+    const release = (signal: AbortSignal) => {
       this.#freeSlot(receiver);
-      return this.#release([claimed], stopping);
-    }
+      return this.#release([claimed], signal);
+    };
+    const attempt = await this.#send(claimed, webhook).catch((error: unknown) => {
+      // Without the pause, the delivery would be claimed again at once.
+      tasks.start('delivery', async (signal) => {
+        await runtime.sleep(pauseAfterErrorMs, signal).catch(() => undefined);
+        await release(signal);
+      });
+      throw error;
+    });
+    if (attempt === 'interrupted') return release(stopping);
     // After a failure the slot stays in use until it is recorded: if it deactivates the webhook, no further
     // delivery may be attempted.
     if (attempt.error === null) this.#freeSlot(receiver);
@@ -293,7 +307,9 @@ export class DeliveryWorker {
     } catch (error) {
       if (abort.signal.reason === 'timeout')
         return fail(`There was no complete answer within ${formatCount(seconds, 'second')}.`);
-      return abort.signal.aborted ? 'interrupted' : fail((error as Error).message);
+      if (abort.signal.aborted) return 'interrupted';
+      if (error instanceof RequestError) return fail(error.message);
+      throw error;
     } finally {
       for (const limit of limits) limit.stop();
       this.#attempts.delete(abort);

@@ -2,16 +2,19 @@
 // without redirects, retries or proxies: sending again within one attempt could deliver twice.
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { BlockList, Socket } from 'node:net';
+import { type BlockList, Socket } from 'node:net';
 import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import type * as Undici from 'undici';
 import { createGuardedConnector, type Resolve, resolveName } from '../../lib/guarded-connector.ts';
-import { RequestError, toRequestError } from '../../lib/request-error.ts';
+import { RequestError, isOwnError, toRequestError } from '../../lib/request-error.ts';
 import { maxValueLength } from './headers.ts';
 import { isForbidden } from './target-policy.ts';
 
 export type HttpClient = {
-  /** Rejects with a message for people. Rejects at once when the signal is aborted. */
+  /**
+   * Rejects with a `RequestError` if the receiver or the way to it failed, with another error if this process did. Rejects at
+   * once when the signal is aborted.
+   */
   post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse>;
   close(): Promise<void>;
 };
@@ -53,10 +56,6 @@ type HttpClientOptions = {
   readonly authorities?: readonly string[];
 };
 
-export function createHttpClient(allowed: BlockList, options: HttpClientOptions = {}): HttpClient {
-  return new GuardedHttpClient(allowed, options);
-}
-
 /**
  * One undici client per connection. An undici pool would let a request wait for the connection of another one, and
  * would continue to connect for a request that was aborted.
@@ -70,24 +69,41 @@ type Connection = {
   readBefore: number;
 };
 
-class GuardedHttpClient implements HttpClient {
+export class GuardedHttpClient implements HttpClient {
   readonly #allowed: BlockList;
   readonly #resolve: Resolve;
   /** Absent: the authorities of Node.js. Made once, because parsing all certificates takes long. */
   readonly #secureContext: SecureContext | undefined;
   readonly #connections = new Set<Connection>();
   readonly #idle = new Map<string, Connection[]>();
-  #undici: Promise<typeof Undici> | undefined;
+  #undici: typeof Undici | undefined;
 
-  constructor(allowed: BlockList, { resolve = resolveName, authorities = [] }: HttpClientOptions) {
+  constructor(allowed: BlockList, { resolve = resolveName, authorities = [] }: HttpClientOptions = {}) {
     this.#allowed = allowed;
     this.#resolve = resolve;
     if (authorities.length > 0)
       this.#secureContext = createSecureContext({ ca: [...rootCertificates, ...authorities] });
   }
 
+  /**
+   * Loads undici, also the parser that it reads from a file with its first connection: this one leads nowhere. Called
+   * when the server listens, because it takes long; later, the files may be those of another version, or missing.
+   */
+  async load(): Promise<typeof Undici> {
+    const undici = await import('undici');
+    const client = new undici.Client('http://localhost', {
+      connect: (_options, callback) => callback(null, new Socket()),
+    });
+    client.dispatch(
+      { method: 'GET', path: '/' },
+      { onRequestStart: () => undefined, onResponseError: () => undefined },
+    );
+    await client.destroy();
+    return (this.#undici = undici);
+  }
+
   async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
-    const undici = await (this.#undici ??= import('undici'));
+    const undici = this.#undici ?? (await this.load());
     if (signal.aborted) throw requestAborted(signal);
     const url = new URL(request.url);
     const { protocol, origin } = url;
@@ -142,7 +158,7 @@ class GuardedHttpClient implements HttpClient {
       };
       const fail = (error: Error) => {
         signal.removeEventListener('abort', onAbort);
-        reject(toRequestError(error));
+        reject(isOwnError(error) ? error : toRequestError(error));
         void this.#drop(connection);
       };
       const onAbort = () => fail(requestAborted(signal));

@@ -2,6 +2,7 @@
 // size of every answer, and connects to loopback and link-local addresses only for hosts that the configuration
 // names.
 import { BlockList, type Socket, isIP } from 'node:net';
+import { Client, buildConnector } from 'undici';
 import { withTimeout } from '../../../lib/async.ts';
 import { createGuardedConnector, type Resolve, resolveName } from '../../../lib/guarded-connector.ts';
 import { readBody } from '../../../lib/read-body.ts';
@@ -69,15 +70,17 @@ export class RegistryClient {
 
   /** Uses a connection of its own, because a pool would continue to connect for a request that was aborted. */
   async #attempt({ method, url, headers }: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse> {
-    const undici = await import('undici');
     const closed = new AbortController();
-    const client = new undici.Client(url.origin, {
-      connect: createGuardedConnector(undici, {
-        isForbidden: (address, host) => !this.isInsecure(host) && isLocal(address),
-        resolve: this.#options.resolve ?? resolveName,
-        signal: closed.signal,
-        onConnected: limitRawBytes,
-      }),
+    const client = new Client(url.origin, {
+      connect: createGuardedConnector(
+        { buildConnector },
+        {
+          isForbidden: (address, host) => !this.isInsecure(host) && isLocal(address),
+          resolve: this.#options.resolve ?? resolveName,
+          signal: closed.signal,
+          onConnected: limitRawBytes,
+        },
+      ),
       headersTimeout: 0,
       bodyTimeout: 0,
     });

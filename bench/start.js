@@ -6,7 +6,7 @@ import { URL, fileURLToPath } from 'node:url';
 import { median, print } from './kit.js';
 
 const rounds = 15;
-const bounds = { import: 250, first: 300, year: 1000 };
+const bounds = { import: 250, first: 350, year: 1000 };
 const dayMs = 86_400_000;
 const module = new URL('../dist/package.js', import.meta.url).href;
 

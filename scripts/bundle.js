@@ -1,5 +1,5 @@
-// Bundles modules of the server with the packages that they import: a process loads a few files instead of a thousand.
-// The first answer comes in little more than half the time, with 12 MB less memory.
+// Bundles the modules of the server into a few files, because loading hundreds takes long. Packages stay packages: an
+// update, an override or a scanner of an installation acts on what runs.
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,16 +14,6 @@ const runtimeFiles = [
   ['src/store/postgres/migrations', 'store/postgres/migrations'],
 ];
 
-/** Packages that most processes never load. */
-const external = [
-  '@fastify/ajv-compiler',
-  '@fastify/fast-json-stringify-compiler',
-  '@kubernetes/client-node',
-  'openid-client',
-  'pg-native',
-  'undici',
-];
-
 /** `entries` are files of the checkout, by the names that they get in the folder. */
 export async function bundle(entries, folder) {
   await build({
@@ -36,11 +26,7 @@ export async function bundle(entries, folder) {
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    external,
-    // Packages in CommonJS call `require`, which modules do not have.
-    banner: {
-      js: "import { createRequire as createBundledRequire } from 'node:module'; const require = createBundledRequire(import.meta.url);",
-    },
+    packages: 'external',
     logLevel: 'warning',
   });
   for (const [from, to] of runtimeFiles) cpSync(join(root, from), join(folder, to), { recursive: true });

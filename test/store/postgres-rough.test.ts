@@ -5,9 +5,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
-import { Emptier } from '../../src/webhooks/queue/postgres/emptying.ts';
-import { PendingCount } from '../../src/webhooks/queue/postgres/pending-count.ts';
-import { Trimmer } from '../../src/webhooks/queue/postgres/retention.ts';
 import { createTestDatabase, openTwice } from './backends.ts';
 import { row, rows } from './definitions.ts';
 import {
@@ -202,8 +199,16 @@ describe('a webhook with many deliveries', () => {
     await realRuntime.sleep(1_500);
     expect(errors).toEqual([]);
     expect(await database.ask('select from queue')).toHaveLength(left.length);
-    const other = await database.open();
-    expect((await claimAll(other, 9)).ids).toHaveLength(left.length);
+    // Nobody claims them any more, also if the webhook is activated again and gets new events.
+    const other = await database.open({ leaseMs: 500 });
+    await publish(other, delivery('a9999', 9));
+    expect((await claimAll(other, 9)).ids).toEqual(['a9999']);
+    await database.ask('drop trigger wait on queue');
+    await expect
+      .poll(() => database.ask('select id from queue'), { timeout: 10_000 })
+      .toEqual([{ id: 'a9999' }]);
+    expect((await other.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
+    await expect.poll(() => database.ask('select from emptied')).toEqual([]);
   });
 
   it('keeps the newest discarded deliveries', async () => {
@@ -217,23 +222,20 @@ describe('a webhook with many deliveries', () => {
     expect(store.deliveries.evicted()).toBe(1_190);
   });
 
-  it('leaves no finished delivery if the process that deletes it is killed', async () => {
+  it('leaves no delivery if the process that deletes it is killed', async () => {
     const database = await createTestDatabase();
-    const store = await database.open();
-    await publish(store, delivery('a1', 1));
-    await claim(store, 1);
-    await end(store, 'a1', 2);
-    // The webhook of the delivery does not exist.
-    const opened = openDatabase(database.url);
-    const emptier = new Emptier({
-      database: opened,
-      runtime: realRuntime,
-      pending: new PendingCount(),
-      trimmer: new Trimmer(opened, { history: 10, recoverable: 10 }),
-      onError: (error) => expect.fail(String(error)),
-    });
-    await emptier.deleteOrphans(new AbortController().signal);
-    expect(await database.ask('select from finished')).toEqual([]);
-    expect(await database.ask('select from deliveries')).toEqual([]);
+    const store = await database.open({ leaseMs: 500 });
+    await publish(store, ...numbered('a', 3).map((id) => delivery(id, 1)), delivery('b1', 1));
+    await claim(store, 1, 3);
+    await end(store, 'a0', 2);
+    await end(store, 'b1', 2);
+    // The commit of the killed process.
+    await database.ask(`insert into emptied (webhook_id, up_to) values ('a', 9)`);
+    await expect.poll(() => database.ask('select id from deliveries')).toEqual([{ id: 'b1' }]);
+    // An event may have been published at the same moment.
+    await store.deliveries.publish(() => [delivery('a5', 4, { state: 'missed', endedAt: 4 })]);
+    await database.ask(`update emptied set up_to = 1, noted_at = noted_at - interval '2 minutes'`);
+    await expect.poll(() => database.ask('select from emptied'), { timeout: 10_000 }).toEqual([]);
+    expect(await database.ask('select id from deliveries')).toEqual([{ id: 'b1' }]);
   });
 });

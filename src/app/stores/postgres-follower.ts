@@ -71,11 +71,11 @@ export class Follower {
     tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.noteChanges();
     });
+    tasks.every('store emptying', peers.renewEveryMs, (stopping) => deliveries.emptyRest(stopping));
     tasks.every('store count', pollEveryMs, () => deliveries.countPending());
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {
       await removeOld(stopping);
-      await deliveries.deleteOrphans(stopping);
       await this.#removeRows(stopping);
     });
   }

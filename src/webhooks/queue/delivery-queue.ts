@@ -174,8 +174,8 @@ export type DeliveryWrites = {
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**
    * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. A store may do so in
-   * batches after the commit, because the webhook is inactive then. An update that also completes deliveries of the
-   * webhook does so first.
+   * batches after the commit, but no process claims these deliveries any more. An update that also completes
+   * deliveries of the webhook does so first.
    */
   discardPending: (webhookId: string, at: number) => Promise<void>;
   /** Deletes every delivery of the webhook, likewise. Claims of its deliveries are lost. */

@@ -145,6 +145,17 @@ create index queue_free on queue (webhook_id, priority, since, number) where cla
 create index queue_claimed on queue (claimed_by, claim) where claimed_by is not null;
 create sequence claim_numbers;
 
+-- Webhooks that were deactivated or deleted. Their pending deliveries up to this number are never claimed again; a
+-- process discards or deletes them, and then the row. The first row of a delivery counts.
+create table emptied (
+  webhook_id text collate "C" not null,
+  up_to bigint not null,
+  -- When the deliveries were discarded. Null: they are deleted, finished ones too.
+  discarded_at bigint,
+  noted_at timestamptz not null default clock_timestamp(),
+  primary key (webhook_id, up_to)
+);
+
 create table finished (
   number bigint primary key,
   created_at bigint not null,

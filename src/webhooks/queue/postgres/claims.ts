@@ -53,8 +53,8 @@ type OtherClaims = {
 };
 
 /**
- * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `locked` checks again that a delivery is
- * free: another process may have claimed it meanwhile.
+ * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `emptied` has the deliveries that are to be
+ * discarded or deleted. `locked` checks again that a delivery is free: another process may have claimed it meanwhile.
  */
 const claimDue = `with due as (
     select r.ctid, t.receiver, t.room, t.turn,
@@ -64,6 +64,7 @@ const claimDue = `with due as (
     cross join lateral (
       select q.ctid, q.priority, q.since, q.number from queue q
       where q.claimed_by is null and q.webhook_id = t.webhook_id and q.priority = t.priority and q.since between t.since and t.until
+        and (q.priority = 0 or q.number > coalesce((select max(e.up_to) from emptied e where e.webhook_id = t.webhook_id), 0))
       order by q.since, q.number limit least(t.room, $7::int)) r),
   placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $7::int),
   chosen as (select ctid from placed where place <= room order by rank, turn limit $8::int),

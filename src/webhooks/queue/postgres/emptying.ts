@@ -1,72 +1,64 @@
 // Discards the pending deliveries of a webhook that was deactivated, or deletes all deliveries of one that was deleted,
 // in batches, so that no other write waits for long.
 //
-// The update that deactivates or deletes the webhook has committed before. If the process is killed meanwhile, the
-// worker of another one discards or deletes what is left of the pending deliveries when it claims them, and
-// `deleteOrphans` deletes the finished ones. If the webhook is activated again meanwhile, the worker may attempt some
-// of them.
-import { webhooks } from '../../webhook.ts';
+// The update that deactivates or deletes the webhook notes in `emptied` up to which number its deliveries are concerned.
+// No process claims those any more, also if the webhook is activated again. The process of the update empties the
+// webhook after the commit. Every process looks for notes every two seconds, so what a killed one leaves is emptied too.
+// A delivery that is published at the same moment may have a higher number: the worker then discards or deletes it.
 import type { CompletingOptions } from './completing.ts';
 
-export type Emptying = {
+/** What a batch has done to the pending deliveries of a webhook. */
+type Emptied = {
   readonly webhookId: string;
-  /** The number of the last delivery that is concerned. */
-  readonly upTo: number;
-  /** Undefined: the deliveries are deleted. */
-  readonly discardedAt: number | undefined;
+  readonly count: number;
+  readonly bytes: number;
+  readonly areDiscarded: boolean;
 };
-
-/** What a batch has done: `count` deliveries, of which so many were pending. */
-type Emptied = { readonly count: number; readonly pending: number; readonly bytes: number };
 
 const batch = 500;
 
 /** After this time, the rest is done in the background and the update returns. */
 const waitMs = 1_000;
 
-/** SQL condition: there is no webhook with this id. */
-function isMissing(id: string): string {
-  return `not exists (select from state s where s.kind = '${webhooks.name}' and s.key = ${id} and s.value is not null)`;
-}
+/** SQL condition: every event is committed that was published while the webhook of the note `e` existed. */
+const isSettled = `e.noted_at < clock_timestamp() - interval '1 minute'`;
 
-/** After a failover, the webhook may exist again. */
-const isGone = isMissing('$1');
+/** SQL condition: the note `e` concerns the delivery `q`, which no process has claimed. */
+const isConcerned = `q.claimed_by is null and q.webhook_id = e.webhook_id and q.number <= e.up_to
+  and (e.discarded_at is null or q.priority <> 0)`;
 
-const isFree = 'q.claimed_by is null and q.webhook_id = $1 and q.number <= $2';
-
-const discardPending = `with gone as (
-    delete from queue q where q.ctid = any(array(
-      select q.ctid from queue q where ${isFree} and q.priority <> 0
-      limit ${batch} for update skip locked)) returning q.*),
+/** Deletes also pending deliveries that a process has claimed. */
+const emptyStatement = `with free as (
+    select q.ctid from emptied e cross join lateral (
+      select q.ctid from queue q where ${isConcerned} limit ${batch} for update skip locked) q
+    limit ${batch}),
+  claimed as (
+    select q.ctid from processes p join queue q on q.claimed_by = p.id join emptied e on e.webhook_id = q.webhook_id
+    where q.claimed_by is not null and q.number <= e.up_to and e.discarded_at is null limit ${batch} for update of q skip locked),
+  gone as (
+    delete from queue q where q.ctid = any(array(select ctid from free union all select ctid from claimed))
+    returning q.*, (select e.discarded_at from emptied e where ${isConcerned} order by e.up_to limit 1) as discarded_at),
   discarded as (
     insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
-    select number, created_at, id, webhook_id, event_type, 'discarded', false, $3::bigint, attempts, status from gone)
-  select count(*), count(*) as pending, coalesce(sum(bytes), 0)::bigint as bytes from gone`;
-
-/** Deletes pending deliveries, free ones and those that a process has claimed. */
-const deletePending = `with free as (
-    select q.ctid from queue q where ${isFree} and ${isGone} limit ${batch} for update skip locked),
-  claimed as (
-    select q.ctid from processes p join queue q on q.claimed_by = p.id
-    where q.claimed_by is not null and q.webhook_id = $1 and q.number <= $2 and ${isGone} limit ${batch} for update of q skip locked),
-  gone as (
-    delete from queue q where q.ctid = any(array(select ctid from free union all select ctid from claimed)) returning q.id, q.bytes),
-  content as (delete from deliveries d where d.id = any(array(select id from gone)))
-  select count(*), count(*) as pending, coalesce(sum(bytes), 0)::bigint as bytes from gone`;
-
-const deleteFinished = `with gone as (
+    select number, created_at, id, webhook_id, event_type, 'discarded', false, discarded_at, attempts, status
+    from gone where discarded_at is not null),
+  removed as (
     delete from finished f where f.ctid = any(array(
-      select f.ctid from finished f where f.webhook_id = $1 and f.number <= $2 and ${isGone} limit ${batch} for update skip locked)) returning f.id),
-  content as (delete from deliveries d where d.id = any(array(select id from gone)))
-  select count(*), 0 as pending, 0 as bytes from gone`;
+      select f.ctid from emptied e cross join lateral (
+        select f.ctid from finished f where f.webhook_id = e.webhook_id and (f.number <= e.up_to or ${isSettled})
+        limit ${batch} for update skip locked) f
+      where e.discarded_at is null limit ${batch})) returning f.id),
+  content as (
+    delete from deliveries d where d.id = any(array(
+      select id from gone where discarded_at is null union all select id from removed)))
+  select webhook_id as "webhookId", count(*), sum(bytes)::bigint as bytes, discarded_at is not null as "areDiscarded"
+  from gone group by webhook_id, discarded_at is not null
+  union all select '', 0, 0, false from removed`;
 
-/** The webhooks with finished deliveries that do not exist any more. */
-const selectOrphaned = `with recursive w as (
-    (select webhook_id from finished order by webhook_id limit 1)
-    union all
-    select n.webhook_id from w cross join lateral (
-      select f.webhook_id from finished f where f.webhook_id > w.webhook_id order by f.webhook_id limit 1) n)
-  select w.webhook_id from w where ${isMissing('w.webhook_id')}`;
+/** Other processes may have locked the deliveries that a batch has left. */
+const endStatement = `delete from emptied e
+  where (select count(*) from (select from queue q where ${isConcerned} limit 1) q) = 0 and (e.discarded_at is not null
+    or (${isSettled} and (select count(*) from (select from finished f where f.webhook_id = e.webhook_id limit 1) f) = 0))`;
 
 type EmptierOptions = Pick<CompletingOptions, 'database' | 'runtime' | 'pending' | 'trimmer'> & {
   /** Logs an error of work that nobody waits for. */
@@ -80,8 +72,8 @@ export class Emptier {
     this.#options = options;
   }
 
-  /** Resolves when all are emptied, or after a second. */
-  empty(webhooksToEmpty: readonly Emptying[]): Promise<void> {
+  /** Resolves when all webhooks are emptied, or after a second. */
+  empty(): Promise<void> {
     const lateAt = performance.now() + waitMs;
     return new Promise((resolve) => {
       const isLate = () => {
@@ -89,49 +81,34 @@ export class Emptier {
         resolve();
         return true;
       };
-      void this.#emptyAll(webhooksToEmpty, isLate).catch(this.#options.onError).finally(resolve);
+      void this.#emptyAll(isLate).catch(this.#options.onError).finally(resolve);
     });
   }
 
-  /** Deletes the finished deliveries of webhooks that do not exist. */
-  async deleteOrphans(stopping: AbortSignal): Promise<void> {
-    const rows = await this.#options.database.ask<{ webhook_id: string }>(selectOrphaned);
-    for (const { webhook_id: webhookId } of rows) {
-      const emptying = { webhookId, upTo: Number.MAX_SAFE_INTEGER, discardedAt: undefined };
-      await this.#repeat(deleteFinished, emptying, () => true, stopping);
-    }
+  /** Empties what other processes have left. */
+  async emptyRest(stopping: AbortSignal): Promise<void> {
+    const { database, trimmer } = this.#options;
+    const [note] = await database.ask('select from emptied limit 1');
+    if (!note) return;
+    await this.#emptyAll(() => true, stopping);
+    await trimmer.trim();
   }
 
-  async #emptyAll(webhooksToEmpty: readonly Emptying[], isLate: () => boolean): Promise<void> {
-    for (const emptying of webhooksToEmpty) {
-      const isDeleted = emptying.discardedAt === undefined;
-      for (const statement of isDeleted ? [deletePending, deleteFinished] : [discardPending])
-        await this.#repeat(statement, emptying, isLate);
-    }
-  }
-
-  /** A batch may be smaller than the others, because a worker has locked some of its deliveries. */
-  async #repeat(
-    statement: string,
-    emptying: Emptying,
-    isLate: () => boolean,
-    stopping?: AbortSignal,
-  ): Promise<void> {
+  async #emptyAll(isLate: () => boolean, stopping?: AbortSignal): Promise<void> {
     const { database, runtime, pending, trimmer } = this.#options;
-    const { webhookId, upTo, discardedAt } = emptying;
-    const values = [webhookId, upTo, ...(discardedAt === undefined ? [] : [discardedAt])];
-    for (let last = batch; last > 0 && stopping?.aborted !== true;) {
+    for (let isDone = false; !isDone && stopping?.aborted !== true;) {
       const started = performance.now();
-      last = await pending.during(async () => {
-        const [emptied] = await database.write<Emptied>(statement, values);
-        if (!emptied) return 0;
-        pending.add({ count: -emptied.pending, bytes: -emptied.bytes });
-        if (discardedAt !== undefined && emptied.pending > 0)
-          trimmer.noteDiscarded(webhookId, emptied.pending);
-        return emptied.count;
+      await pending.during(async () => {
+        const emptied = await database.write<Emptied>(emptyStatement);
+        isDone = emptied.length === 0;
+        for (const { webhookId, count, bytes, areDiscarded } of emptied) {
+          pending.add({ count: -count, bytes: -bytes });
+          if (areDiscarded) trimmer.noteDiscarded(webhookId, count);
+        }
       });
       // Pauses for as long as the batch took, so that other writes get the disk.
       if (isLate()) await runtime.sleep(performance.now() - started);
     }
+    await database.write(endStatement);
   }
 }

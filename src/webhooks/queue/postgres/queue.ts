@@ -234,9 +234,9 @@ export class PostgresDeliveries implements DeliveryQueue {
     return this.#trimmer.trimAll();
   }
 
-  /** Deletes what a process has left that was killed while it deleted a webhook. */
-  deleteOrphans(stopping: AbortSignal): Promise<void> {
-    return this.#emptier.deleteOrphans(stopping);
+  /** Discards and deletes what a process has left that was killed after it deactivated or deleted a webhook. */
+  emptyRest(stopping: AbortSignal): Promise<void> {
+    return this.#emptier.emptyRest(stopping);
   }
 
   /** Called when another database server answers than before. */
@@ -253,13 +253,13 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
-  async noteCommit({ added, completed, redelivered, emptied }: TransactionDeliveries): Promise<void> {
+  async noteCommit(writes: TransactionDeliveries): Promise<void> {
+    const { added, completed, redelivered, emptied, deleted } = writes;
     noteStored(this.#options, added, completed);
     for (const webhookId of redelivered) this.#trimmer.noteRedelivered(webhookId, 1);
     if (added.length > 0 || completed.length > 0) this.notify();
-    for (const { webhookId, discardedAt } of emptied)
-      if (discardedAt === undefined) this.#claims.forgetWebhook(webhookId);
-    await this.#emptier.empty(emptied);
+    for (const webhookId of deleted) this.#claims.forgetWebhook(webhookId);
+    if (emptied.length > 0) await this.#emptier.empty();
     const trimmed = this.#trimmer.trim().catch(this.#options.onError);
     if (emptied.length > 0) await trimmed;
   }

@@ -1,17 +1,19 @@
 // The writes of an update to the delivery queue, on the connection of its transaction.
 //
 // An update holds the lock that all updates wait for, so it must not change many rows. It only notes that the
-// deliveries of a webhook are discarded or deleted. After the commit, when the webhook is inactive or gone, emptying.ts
-// does so in batches.
+// deliveries of a webhook are discarded or deleted. After the commit, emptying.ts does so in batches.
 import { type Client, query } from '../../../store/postgres/database.ts';
 import { type DeliveryWrites, LostClaim } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
 import type { Claims } from './claims.ts';
-import type { Emptying } from './emptying.ts';
 import { completeDeliveries, completeValues, insertDeliveries, insertValues } from './rows.ts';
 
 const enqueueStatement = `with ${insertDeliveries()} select from chosen`;
 const completeStatement = `with ${completeDeliveries()} select number from done`;
+/** Deliveries that are added later belong to the time after the update. */
+const noteStatement = `insert into emptied (webhook_id, up_to, discarded_at)
+  select $1, case when is_called then last_value else 0 end, $2::bigint from delivery_numbers
+  on conflict (webhook_id, up_to) do update set discarded_at = case when excluded.discarded_at is not null then emptied.discarded_at end`;
 const done = Promise.resolve();
 
 export class TransactionDeliveries implements DeliveryWrites {
@@ -22,8 +24,9 @@ export class TransactionDeliveries implements DeliveryWrites {
   /** The claimed deliveries that the commit completes, and what becomes of them. */
   readonly completed: { readonly claimed: Delivery; readonly delivery: Delivery }[] = [];
   readonly redelivered: string[] = [];
-  /** What remains to be done after the commit. */
-  readonly emptied: Emptying[] = [];
+  /** The webhooks that must be emptied after the commit, and those of them that are deleted. */
+  readonly emptied: string[] = [];
+  readonly deleted: string[] = [];
 
   constructor(client: Client, claims: Claims) {
     this.#client = client;
@@ -45,12 +48,13 @@ export class TransactionDeliveries implements DeliveryWrites {
     this.redelivered.push(...rows.map((row) => row.webhook_id));
   }
 
-  async discardPending(webhookId: string, at: number): Promise<void> {
-    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: at });
+  discardPending(webhookId: string, at: number): Promise<void> {
+    return this.#note(webhookId, at);
   }
 
-  async deleteAll(webhookId: string): Promise<void> {
-    this.emptied.push({ webhookId, upTo: await this.#lastNumber(), discardedAt: undefined });
+  deleteAll(webhookId: string): Promise<void> {
+    this.deleted.push(webhookId);
+    return this.#note(webhookId, null);
   }
 
   complete(claimed: Delivery, delivery: Delivery): Promise<void> {
@@ -72,13 +76,8 @@ export class TransactionDeliveries implements DeliveryWrites {
     if (lost) throw new LostClaim(lost.claimed.id);
   }
 
-  /** Deliveries that are added later belong to the time after the update. */
-  async #lastNumber(): Promise<number> {
-    // The last value of a new sequence is the first that it will return.
-    const { rows } = await query<{ last: number }>(
-      this.#client,
-      'select case when is_called then last_value else 0 end as last from delivery_numbers',
-    );
-    return rows[0]?.last ?? 0;
+  async #note(webhookId: string, discardedAt: number | null): Promise<void> {
+    this.emptied.push(webhookId);
+    await query(this.#client, noteStatement, [webhookId, discardedAt]);
   }
 }

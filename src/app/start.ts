@@ -9,7 +9,7 @@ import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
 import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
-import { realRuntime } from '../lib/runtime.ts';
+import { realRuntime, withSharedClock } from '../lib/runtime.ts';
 import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
 import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
 import { GuardedHttpClient, readAuthorities } from '../webhooks/sending/http-client.ts';
@@ -74,7 +74,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const early = config.STORE_URL === undefined ? hashAdminPassword() : undefined;
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
-  const runtime = realRuntime;
+  const runtime = withSharedClock(realRuntime);
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };

@@ -10,6 +10,8 @@ export type Runtime = {
   yieldToEventLoop: () => Promise<void>;
   newId: () => string;
   newSecret: (bytes: number) => Buffer;
+  /** Tells the time of a clock that several processes share: it was `time` between `from` and `to` of `now`. */
+  followClock?: (time: number, from: number, to: number) => void;
   /** Limits and measures work outside the process. It takes real time even where the clock stands still. */
   startTimeout: (ms: number, onTimeout: () => void) => Stopwatch;
 };
@@ -33,3 +35,16 @@ export const realRuntime: Runtime = {
     return { elapsedMs: () => Math.max(0, Date.now() - startedAt), stop: () => clearTimeout(timer) };
   },
 };
+
+/** The clock of the runtime then shows the shared time, as exactly as that is known. */
+export function withSharedClock(runtime: Runtime): Runtime {
+  let offset = 0;
+  return {
+    ...runtime,
+    now: () => runtime.now() + offset,
+    followClock: (time, from, to) => {
+      const isEqual = from <= time + 1 && time <= to;
+      if (!isEqual) offset += Math.round(time - (from + to) / 2);
+    },
+  };
+}

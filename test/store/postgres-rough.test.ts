@@ -2,10 +2,10 @@
 // undoes claims, clocks that differ, and webhooks with many deliveries.
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { realRuntime } from '../../src/lib/runtime.ts';
+import { realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createTestDatabase, openTwice } from './backends.ts';
+import { createTestDatabase } from './backends.ts';
 import { row, rows } from './definitions.ts';
 import {
   attempted,
@@ -133,25 +133,29 @@ describe('a claim that a crash of the database has undone', () => {
   });
 });
 
-describe.each([30_000, 3_600_000])('a process whose clock is %d ms ahead, and which has died', (aheadMs) => {
-  const now = 1_800_000_000_000;
+describe('two processes whose clocks differ by three minutes', () => {
+  const openTwo = async () => {
+    const database = await createTestDatabase();
+    const open = async (byMs: number) => {
+      const runtime = withSharedClock({ ...realRuntime, now: () => Date.now() + byMs });
+      return { store: await database.open({ runtime }), now: runtime.now };
+    };
+    return [await open(90_000), await open(-90_000)] as const;
+  };
 
-  it('delays no first attempt and no ping', async () => {
-    const [ahead, other] = await openTwice();
-    await publish(ahead, delivery('a1', now + aheadMs), delivery('a2', now + aheadMs, { isPing: true }));
-    await ahead.close();
-    expect((await claimAll(other, now)).ids.sort()).toEqual(['a1', 'a2']);
-  });
-
-  it('delays its retries by the difference', async () => {
-    const [ahead, other] = await openTwice();
-    await publish(ahead, delivery('a1', now));
-    await claim(ahead, now + aheadMs);
-    await retry(ahead, 'a1', now + aheadMs);
-    await ahead.close();
-    const dueAt = now + aheadMs + 10;
-    expect(await claimAll(other, now + 10)).toEqual({ ids: [], nextAt: dueAt });
-    expect((await claimAll(other, dueAt)).ids).toEqual(['a1']);
+  it('use the clock of the database, so a retry is due for both at the same time', async () => {
+    const [ahead, behind] = await openTwo();
+    expect(Math.abs(ahead.now() - behind.now())).toBeLessThan(1_000);
+    await publish(ahead.store, delivery('a1', ahead.now()));
+    await claim(ahead.store, ahead.now());
+    await retry(ahead.store, 'a1', ahead.now());
+    await ahead.store.close();
+    const wait = { retryWaitMs: 60_000 };
+    const now = behind.now();
+    const { ids, nextAt = 0 } = await claimAll(behind.store, now, wait);
+    expect(ids).toEqual([]);
+    expect(nextAt - now).toBeGreaterThan(50_000);
+    expect((await claimAll(behind.store, now + 61_000, wait)).ids).toEqual(['a1']);
   });
 });
 

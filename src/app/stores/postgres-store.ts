@@ -49,7 +49,7 @@ type PostgresOptions = {
   /** The replicated tables. */
   readonly tables: readonly Table<never>[];
   readonly migrations: readonly string[];
-  readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId' | 'followClock'>;
   readonly retention: Retention;
   /** How many connections the process opens at most, besides the one that listens. Default: ten. */
   readonly maxConnections?: number;
@@ -121,6 +121,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   const mutex = createMutex();
   const replica = new Replica({
     database,
+    runtime,
     copy,
     tables: options.tables,
     secrets,

@@ -5,7 +5,11 @@
 // them together, so the copy always shows one consistent version. It loads everything if rows that were removed
 // since `seen` may have been pruned, or if the database server is another one than before: a replica that was promoted,
 // or a server that was started from a backup, may lack the last commits.
+//
+// With the row in `clock` it reads the time of the database, which is the time of every process: what is due must not
+// depend on the process that looks.
 import { notAudited } from '../../lib/audit-fields.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import { type StateChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
 import { type Table, complete } from '../state.ts';
@@ -14,6 +18,7 @@ import type { Secrets } from './secrets.ts';
 
 type ReplicaOptions = {
   readonly database: Pick<Database, 'noteSchema'>;
+  readonly runtime: Pick<Runtime, 'now' | 'followClock'>;
   readonly copy: Copy;
   readonly tables: readonly Table<never>[];
   readonly secrets: Secrets;
@@ -25,6 +30,7 @@ type ReplicaOptions = {
 
 type Clock = {
   readonly server: string;
+  readonly time: number;
   readonly version: number;
   readonly prunedTo: number;
   readonly oldestWriter: number;
@@ -45,7 +51,7 @@ export function isOtherServer(parameter: string): string {
 
 /** One statement, so that the rows and the clock are of one moment. */
 const changedRows = `select '${clockKind}' as kind, '' as key, json_build_object('server', ${server},
-    'version', version, 'prunedTo', pruned_to, 'oldestWriter', oldest_writer) as value from clock
+    'time', floor(extract(epoch from clock_timestamp()) * 1000), 'version', version, 'prunedTo', pruned_to, 'oldestWriter', oldest_writer) as value from clock
   union all select kind, key, value from state where version > $1`;
 
 export class Replica {
@@ -64,9 +70,12 @@ export class Replica {
 
   /** Reads the changes since `seen`. Returns whether there were any. */
   async follow(client: Client): Promise<boolean> {
+    const { runtime, database } = this.#options;
+    const from = runtime.now();
     const found = await readChanges(client, this.seen);
     const { clock } = found;
-    this.#options.database.noteSchema(clock.oldestWriter);
+    runtime.followClock?.(clock.time, from, runtime.now());
+    database.noteSchema(clock.oldestWriter);
     const isOther = clock.server !== this.server;
     if (clock.version === this.seen && !isOther) return false;
     const isReloaded = this.seen >= 0 && (isOther || this.seen < clock.prunedTo || clock.version < this.seen);

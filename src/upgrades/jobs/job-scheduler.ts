@@ -94,6 +94,8 @@ export class JobScheduler {
   }
 
   async #startDue(signal: AbortSignal): Promise<void> {
+    // Reads the time of the database too: the clock of the machine may just have been set.
+    await this.#options.store.refresh();
     const job = this.#findScheduled();
     const at = this.#options.runtime.now();
     if (!job || signal.aborted || this.#dueAt(job, at) > at) return;

@@ -10,8 +10,8 @@
 // crash has undone the claim, or others have released it, and nobody has claimed the delivery since.
 //
 // A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts
-// are always due, also if the clock of the process that stored them is ahead. Retries are due `retryWaitMs` after the
-// end of the last attempt. Webhooks take turns, so that a webhook with many deliveries cannot starve the others.
+// are always due, retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a webhook with
+// many deliveries cannot starve the others.
 //
 // A finished delivery that can be recovered (`isRecoverable`) is kept by a limit of its own. `redeliver` repeats
 // deliveries, and links each to the one that repeats it.

@@ -248,7 +248,7 @@ export const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that 
     .int()
     .nonnegative()
     .describe(`How many deliveries are redelivered, counted up to ${formatNumber(maxCountedDeliveries)}.`),
-  matchedIsExact: z.literal(false).optional().describe('false: more match, and are redelivered too.'),
+  matchedIsExact: z.literal(false).optional().describe('false: more may match, and are redelivered too.'),
   skipped: z
     .int()
     .nonnegative()
@@ -323,8 +323,9 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
 
 export function describeRedelivery({ matched, matchedIsExact, skipped }: Requested): string {
   const verb = matched === 1 ? 'is' : 'are';
-  const count = `${matchedIsExact === false ? 'More than ' : ''}${formatCount(matched, 'delivery')}`;
-  const text = matched === 0 ? 'No delivery matches.' : `${count} ${verb} sent again.`;
+  const count = `${matchedIsExact === false ? 'At least ' : ''}${formatCount(matched, 'delivery')}`;
+  const text =
+    matched === 0 && matchedIsExact !== false ? 'No delivery matches.' : `${count} ${verb} sent again.`;
   return skipped === 0
     ? text
     : `${text} ${formatCount(skipped, 'delivery')} to inactive webhooks ${wasOrWere(skipped)} skipped.`;

@@ -227,7 +227,9 @@ function activateOperation({ store, runtime }: WebhookDeps): Operation<Webhook> 
       const requested = await update(
         (transaction, at) => {
           activateWebhook(transaction, subject.id, at);
-          return counts ? requestRedeliveries(transaction, [subject.id], counts, request) : undefined;
+          return counts
+            ? requestRedeliveries(transaction, [subject.id], { counts, isWhole: true }, request)
+            : undefined;
         },
         { changes: (result) => (result ? compareFields({}, answerOf(result)) : []) },
       );

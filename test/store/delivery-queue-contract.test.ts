@@ -126,21 +126,21 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     }
   });
 
-  it('newest returns the newest delivery of each webhook, pending or ended', async () => {
+  it('newest returns the delivery of each webhook that changed last, pending or ended', async () => {
     const store = await open();
     await publish(store, ...['a1', 'a2', 'a3', 'b1'].map((id, at) => delivery(id, at + 1)));
     await claim(store, 9);
     await complete(store, 'a3', { delivery: ended(claimed(store, 'a3'), 11, 'failed') });
-    const pending = { state: 'pending', isPing: false, createdAt: 4, endedAt: null, error: null };
-    const failed = { ...pending, state: 'failed', createdAt: 3, endedAt: 11 };
+    const pending = { state: 'pending', isPing: false, at: 4, error: null };
+    const failed = { ...pending, state: 'failed', at: 11 };
     expect(await store.deliveries.newest(['a', 'b', 'c'])).toEqual(
       new Map<string, object>([
         ['a', failed],
         ['b', pending],
       ]),
     );
-    await publish(store, { ...delivery('a4', 5), isPing: true });
-    const ping = { ...pending, isPing: true, createdAt: 5 };
+    await publish(store, { ...delivery('a4', 15), isPing: true });
+    const ping = { ...pending, isPing: true, at: 15 };
     expect(await store.deliveries.newest(['a'])).toEqual(new Map([['a', ping]]));
   });
 

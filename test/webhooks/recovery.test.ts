@@ -2,7 +2,7 @@
 // deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
-import { listRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
+import { listRedeliveries, requestRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
@@ -349,6 +349,20 @@ describe('what was not delivered', () => {
     expect(listRedeliveries(hooks.store).map(({ webhookId }) => webhookId)).toEqual(
       expect.arrayContaining([one.id, two.id]),
     );
+  });
+
+  it('concerns every active webhook if counting took too long', async () => {
+    const [one, two] = [await hooks.register(), await hooks.register({ active: 'false' })];
+    const { now, newId } = hooks.runtime;
+    const request = { filter: {}, requestedAt: now(), skipsDismissed: true, newId };
+    const counted = { counts: new Map<string, number>(), isWhole: false };
+    const stored = await hooks.store.update((transaction) => ({
+      ...requestRedeliveries(transaction, [one.id, two.id], counted, request),
+      of: listRedeliveries(transaction).map(({ webhookId }) => webhookId),
+    }));
+    expect(stored).toEqual({ matched: 0, matchedIsExact: false, skipped: 0, of: [one.id] });
+    await hooks.settle();
+    expect(listRedeliveries(hooks.store)).toEqual([]);
   });
 });
 

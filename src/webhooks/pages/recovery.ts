@@ -68,7 +68,7 @@ export async function renderRedeliverMatching(
   const { webhookId } = filter;
   const ids = webhookId === undefined ? listWebhooks(store).map(({ id }) => id) : [webhookId];
   const request = { filter: { ...filter, states }, requestedAt: page.now, skipsDismissed: false };
-  const matched = await countMatched(store, ids, request, maxUndelivered);
+  const { counts: matched } = await countMatched(store, ids, request, maxUndelivered);
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
   const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;

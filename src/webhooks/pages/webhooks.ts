@@ -38,7 +38,7 @@ import { formatPolicy } from './settings.ts';
 const maxReceiverLength = 48;
 
 /** `lastAt` is 0 for a webhook without deliveries, and if the list is sorted by something else. */
-type ListedWebhook = HealthView & { readonly lastAt: number; readonly undelivered: number };
+type ListedWebhook = HealthView & { readonly lastAt: number };
 
 type WebhookOrder = 'health' | 'name' | 'last';
 
@@ -99,17 +99,12 @@ async function readWebhooks(
   const all = listWebhooks(store, service);
   const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
   const newest = await store.deliveries.newest(ids);
-  const counts = await countUndelivered(store, all, now);
-  return all.map((webhook) => {
-    const last = newest.get(webhook.id);
-    const undelivered = counts.get(webhook.id) ?? 0;
-    const view = readHealth(store, webhook, now, undelivered);
-    return { ...view, undelivered, lastAt: last ? lastChangeAt(last) : 0 };
-  });
-}
-
-function lastChangeAt({ endedAt, createdAt }: DeliverySummary): number {
-  return endedAt ?? createdAt;
+  // The health does not depend on their number, which is read for the shown webhooks only.
+  const counts = await countUndelivered(store, all, now, { most: 0 });
+  return all.map((webhook) => ({
+    ...readHealth(store, webhook, now, counts.get(webhook.id)),
+    lastAt: newest.get(webhook.id)?.at ?? 0,
+  }));
 }
 
 function renderNone({ here, isReadOnly }: PageContext<unknown>): Html {
@@ -148,6 +143,9 @@ async function columnsOf(
   const ids = shown.map(({ webhook }) => webhook.id);
   const newest = await store.deliveries.newest(ids);
   const outcomes = await store.deliveries.lastOutcomes(ids);
+  const listed = shown.map(({ webhook }) => webhook);
+  const counts = await countUndelivered(store, listed, page.now);
+  const undeliveredOf = ({ webhook }: ListedWebhook) => counts.get(webhook.id) ?? 0;
   const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
   return [
     { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, store, webhook) },
@@ -162,7 +160,10 @@ async function columnsOf(
     },
     {
       label: 'Not delivered',
-      cell: ({ undelivered }) => (undelivered > 0 ? html`${formatBounded(undelivered)}` : renderMissing()),
+      cell: (one) => {
+        const undelivered = undeliveredOf(one);
+        return undelivered > 0 ? html`${formatBounded(undelivered)}` : renderMissing();
+      },
     },
     {
       label: 'Last delivery',
@@ -174,7 +175,7 @@ async function columnsOf(
     },
     {
       label: 'Actions',
-      cell: ({ webhook, undelivered }) => renderRowMenu(page, webhook, undelivered),
+      cell: (one) => renderRowMenu(page, one.webhook, undeliveredOf(one)),
     },
   ];
 }
@@ -196,7 +197,7 @@ export function renderService(page: PageContext<unknown>, store: ReadableStore, 
 function renderLastDelivery(last: DeliverySummary, now: number): Html {
   const { error } = last;
   return html`<span${error !== null && html` title="${error}"`}>${renderDeliveryState(last)}</span>
-    ${renderAgo(lastChangeAt(last), now)}`;
+    ${renderAgo(last.at, now)}`;
 }
 
 function canSelect({ formToken, isReadOnly }: PageContext<unknown>): boolean {

@@ -56,7 +56,7 @@ export type DeliveryQueue = {
    * the same time.
    */
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
-  /** The newest delivery of each webhook. Webhooks without any are absent. */
+  /** The delivery of each webhook that changed last. Webhooks without any are absent. */
   newest: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliverySummary>>;
   /** The event types of the finished deliveries, at most `maxEventTypes`, in their order. */
   eventTypes: () => Promise<readonly string[]>;
@@ -81,7 +81,9 @@ export type DeliveryQueue = {
 };
 
 /** A delivery without its event and its attempts, which may be large. */
-export type DeliverySummary = Pick<Delivery, 'state' | 'isPing' | 'createdAt' | 'endedAt'> & {
+export type DeliverySummary = Pick<Delivery, 'state' | 'isPing'> & {
+  /** When it ended, or since when it waits. */
+  readonly at: number;
   /** Why the last attempt failed. */
   readonly error: string | null;
 };
@@ -114,8 +116,6 @@ export type CountRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
   readonly webhooks: readonly (Pick<Webhook, 'id'> & Pick<Redelivery, 'endedAfter'>)[];
   /** The count of each webhook ends here. */
   readonly most: number;
-  /** The counts of all webhooks together end here. Those that are left are absent. */
-  readonly mostInAll?: number;
 };
 
 export type RedeliveryBatch = {

@@ -53,26 +53,47 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
   return listed.sort((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
 }
 
+/** The matched deliveries of each webhook. `isWhole`: all active webhooks were counted. */
+export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly isWhole: boolean };
+
+/** A filter that matches little reads much, so counting ends after this time. */
+const countWithinMs = 500;
+const maxCountedTogether = 32;
+
 /**
- * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones: the
- * webhooks that are left are absent.
+ * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones, or
+ * when it takes long.
  */
 export async function countMatched(
   store: ReadableStore,
   webhookIds: readonly string[],
   { skipsDismissed, ...request }: RedeliveryRequest,
   most: number,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<Counted> {
   const found = webhookIds.flatMap((id) => store.get(webhooks, id) ?? []);
-  const counts: [string, number][] = [];
+  const counts = new Map<string, number>();
+  const lateAt = performance.now() + countWithinMs;
+  let isWhole = true;
   for (const isActive of [true, false]) {
-    const chosen = found
+    const rest = found
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
-    const bounds = { most: most + 1, mostInAll: most + 1 };
-    counts.push(...(await store.deliveries.countMatched({ ...request, ...bounds, webhooks: chosen })));
+    let left = most + 1;
+    for (let size = 1; rest.length > 0 && left > 0 && performance.now() < lateAt;) {
+      const chosen = rest.splice(0, size);
+      for (const [id, count] of await store.deliveries.countMatched({
+        ...request,
+        webhooks: chosen,
+        most: left,
+      })) {
+        counts.set(id, count);
+        left -= count;
+      }
+      size = Math.min(2 * size, maxCountedTogether);
+    }
+    if (isActive) isWhole = rest.length === 0;
   }
-  return new Map(counts);
+  return { counts, isWhole };
 }
 
 /** How many deliveries of each webhook were neither delivered nor dismissed, but at most one beyond `most`. */
@@ -110,20 +131,20 @@ export type Requested = {
 };
 
 /**
- * Stores a redelivery for each active webhook of which deliveries match. Those of inactive webhooks are skipped. If
- * counting has ended early, every active webhook gets a redelivery.
+ * Stores a redelivery for each active webhook of which deliveries match, or of every active one if counting has ended
+ * early. Those of inactive webhooks are skipped.
  */
 export function requestRedeliveries(
   transaction: Transaction,
   webhookIds: readonly string[],
-  counts: ReadonlyMap<string, number>,
+  { counts, isWhole }: Counted,
   { filter, requestedAt, skipsDismissed, newId }: RedeliveryRequest & { readonly newId: () => string },
 ): Requested {
   const sum = (ids: readonly string[]) => ids.reduce((total, id) => total + (counts.get(id) ?? 0), 0);
   const isActive = (id: string) => transaction.get(webhooks, id)?.active === true;
   const active = webhookIds.filter(isActive);
   const matched = sum(active);
-  const isExact = matched <= maxCountedDeliveries;
+  const isExact = isWhole && matched <= maxCountedDeliveries;
   for (const webhookId of active.filter((id) => !isExact || counts.has(id))) {
     const endedAfter = endedAfterOf(requireWebhook(transaction, webhookId), skipsDismissed);
     const redelivery = { id: newId(), webhookId, filter, requestedAt, endedAfter };

@@ -162,16 +162,14 @@ export class MemoryDeliveries {
         isTotalExact: count <= maxCountedDeliveries,
       };
     },
-    countMatched: async ({ webhooks: chosen, filter, requestedAt, most, mostInAll = Infinity }) => {
+    countMatched: async ({ webhooks: chosen, filter, requestedAt, most }) => {
       const counts = new Map<string, number>();
-      let left = mostInAll;
       for (const { id, endedAfter } of chosen) {
         let count = 0;
         for (const delivery of this.#finished.of(id)) {
-          if (count >= Math.min(most, left)) break;
+          if (count >= most) break;
           if (matchesRedelivery(delivery, { filter, requestedAt, endedAfter })) count += 1;
         }
-        left -= count;
         if (count > 0) counts.set(id, count);
       }
       return counts;
@@ -191,8 +189,11 @@ export class MemoryDeliveries {
       return { created: marks.length, isDone: matched.length <= most };
     },
     newest: async (webhookIds) => {
-      const found = webhookIds.map((id) => [id, this.#newestFirst(id)[0]] as const);
-      return new Map(found.flatMap(([id, newest]) => (newest ? [[id, summarise(newest)]] : [])));
+      const found = webhookIds.map((id) => {
+        const summaries = this.#of(id).map(summarise);
+        return [id, summaries.sort((a, b) => a.at - b.at).at(-1)] as const;
+      });
+      return new Map(found.flatMap(([id, newest]) => (newest ? [[id, newest]] : [])));
     },
     eventTypes: async () => {
       const types = new Set<string>();
@@ -417,6 +418,7 @@ function createLists(): WebhookLists {
   };
 }
 
-function summarise({ state, isPing, createdAt, endedAt, attempts }: Delivery): DeliverySummary {
-  return { state, isPing, createdAt, endedAt, error: attempts.at(-1)?.error ?? null };
+function summarise(delivery: Delivery): DeliverySummary {
+  const { state, isPing, endedAt, attempts } = delivery;
+  return { state, isPing, at: endedAt ?? waitingSince(delivery), error: attempts.at(-1)?.error ?? null };
 }

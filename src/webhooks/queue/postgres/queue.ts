@@ -18,7 +18,7 @@ import {
   maxEventTypes,
   rememberedForMs,
 } from '../delivery-queue.ts';
-import { type Delivery, deliveryStates } from '../delivery.ts';
+import type { Delivery } from '../delivery.ts';
 import type { Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
@@ -26,7 +26,7 @@ import { Emptier } from './emptying.ts';
 import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { redeliver } from './redelivering.ts';
-import { Trimmer } from './retention.ts';
+import { Trimmer, recoverable } from './retention.ts';
 import { type DeliveryRow, type PendingCounts, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { TransactionDeliveries } from './writes.ts';
@@ -144,20 +144,26 @@ export class PostgresDeliveries implements DeliveryQueue {
     return redelivered;
   }
 
-  /** The index of finished deliveries is read for each state. Pending ones have no index by webhook and time. */
+  /** Each part reads one row of an index, except that all claimed deliveries are read: they are few. */
   async newest(webhookIds: readonly string[]): Promise<ReadonlyMap<string, DeliverySummary>> {
+    const pending = `q.webhook_id, 'pending' as state, q.priority = 0 as is_ping, q.since as at, q.number, q.attempts`;
     const rows = await this.#options.database.ask<DeliverySummary & { webhookId: string }>(
-      `select distinct on (webhook_id) webhook_id as "webhookId", state, is_ping as "isPing", created_at as "createdAt",
-         ended_at as "endedAt", attempts -> -1 ->> 'error' as error
+      `select distinct on (webhook_id) webhook_id as "webhookId", state, is_ping as "isPing", at,
+         attempts -> -1 ->> 'error' as error
        from (
-         select webhook_id, 'pending' as state, priority = 0 as is_ping, created_at, number, null::bigint as ended_at, attempts
-         from queue where webhook_id = any($1)
+         select n.* from unnest($1::text[]) w(id) cross join generate_series(0, 2) p(priority) cross join lateral (
+           select ${pending} from queue q where q.claimed_by is null and q.webhook_id = w.id and q.priority = p.priority
+           order by q.since desc, q.number desc limit 1) n
          union all
-         select f.* from unnest($1::text[]) w(id) cross join unnest($2::text[]) s(state) cross join lateral (
-           select webhook_id, state, is_ping, created_at, number, ended_at, attempts from finished
-           where webhook_id = w.id and state = s.state order by created_at desc, number desc limit 1) f) d
-       order by webhook_id, created_at desc, number desc`,
-      [webhookIds, deliveryStates.filter((state) => state !== 'pending')],
+         select ${pending} from processes p join queue q on q.claimed_by = p.id
+         where q.claimed_by is not null and q.webhook_id = any($1)
+         union all
+         select n.* from unnest($1::text[]) w(id) cross join (values (true), (false)) r(recoverable) cross join lateral (
+           select f.webhook_id, f.state, f.is_ping, f.ended_at, f.number, f.attempts from finished f
+           where f.webhook_id = w.id and ${recoverable} = r.recoverable
+           order by f.ended_at desc, f.number desc limit 1) n) d
+       order by webhook_id, at desc, number desc`,
+      [webhookIds],
     );
     return new Map(rows.map(({ webhookId, ...delivery }) => [webhookId, delivery]));
   }

@@ -19,7 +19,7 @@ type Noted = { readonly group: RetentionGroup; readonly count: number };
 const batch = 1_000;
 
 /** SQL of `isRecoverable`, in the form of the index `finished_retained`. */
-const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
+export const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
 
 /**
  * Deletes at most $5 deliveries beyond those that a group keeps, of those that ended at `since` or later. The result is

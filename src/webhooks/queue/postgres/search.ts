@@ -57,7 +57,7 @@ export class DeliverySearch {
   }
 
   /** Counts the finished deliveries of each webhook that match. Adds values. */
-  countByWebhook({ webhooks, most, mostInAll }: CountRequest): string {
+  countByWebhook({ webhooks, most }: CountRequest): string {
     const ids = this.#parameter(webhooks.map(({ id }) => id));
     const ends = this.#parameter(webhooks.map(({ endedAfter = -1 }) => endedAfter));
     // PostgreSQL expects few matches of a condition that it cannot estimate, and would choose another index.
@@ -68,11 +68,10 @@ export class DeliverySearch {
       ...(isBounded ? ['d.ended_at > w.ended_after'] : []),
       ...this.#conditions,
     ];
-    const limit = (count: number | null) => `limit ${this.#parameter(count)}::bigint`;
-    return `select id, count(*) from (
-      select w.id from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
-        select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} ${limit(most)}) d
-      ${limit(mostInAll ?? null)}) counted group by id`;
+    return `select w.id, c.count from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
+        select count(*) from (
+          select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} limit ${this.#parameter(most)}::bigint) d) c
+      where c.count > 0`;
   }
 
   #keys(direction: 'asc' | 'desc', { start, num }: Range): string {

@@ -96,15 +96,15 @@ export class Emptier {
 
   async #emptyAll(isLate: () => boolean, stopping?: AbortSignal): Promise<void> {
     const { database, runtime, pending, trimmer } = this.#options;
-    for (let isDone = false; !isDone && stopping?.aborted !== true;) {
+    for (let found = 1; found > 0 && stopping?.aborted !== true;) {
       const started = performance.now();
-      await pending.during(async () => {
+      found = await pending.during(async () => {
         const emptied = await database.write<Emptied>(emptyStatement);
-        isDone = emptied.length === 0;
         for (const { webhookId, count, bytes, areDiscarded } of emptied) {
           pending.add({ count: -count, bytes: -bytes });
           if (areDiscarded) trimmer.noteDiscarded(webhookId, count);
         }
+        return emptied.length;
       });
       // Pauses for as long as the batch took, so that other writes get the disk.
       if (isLate()) await runtime.sleep(performance.now() - started);

@@ -13,14 +13,17 @@ export class TimeShare {
     return performance.now() >= this.#nextAt;
   }
 
-  /** Runs the work. `isAllowed` is false for a while if it took long, also if it failed. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs the work. `isAllowed` is false for a while if it took long, also if it failed. The time that anything takes on
+   * the way to a database does not count.
+   */
+  async run<T>(work: () => Promise<T>, onTheWayMs = 0): Promise<T> {
     const started = performance.now();
     try {
       return await work();
     } finally {
       const ended = performance.now();
-      const tookMs = ended - started;
+      const tookMs = ended - started - onTheWayMs;
       this.#nextAt = tookMs > longMs ? ended + Math.min(maxPauseMs, tookMs / maxShare) : ended;
     }
   }

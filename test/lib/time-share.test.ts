@@ -29,6 +29,17 @@ it('pauses after long work for fifty times as long', async () => {
   expect(share.isAllowed()).toBe(true);
 });
 
+it('does not count the time on the way to a database', async () => {
+  const share = new TimeShare();
+  await share.run(taking(249), 200);
+  expect(share.isAllowed()).toBe(true);
+  await share.run(taking(300), 200);
+  vi.advanceTimersByTime(4_999);
+  expect(share.isAllowed()).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(share.isAllowed()).toBe(true);
+});
+
 it('pauses for ten seconds at most', async () => {
   const share = new TimeShare();
   await share.run(taking(3_000));

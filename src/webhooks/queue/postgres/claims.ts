@@ -194,7 +194,11 @@ export class Claims {
   async #claim(client: Client, request: ClaimRequest): Promise<Claimed> {
     if (this.#isUncertain) await this.#releaseUnknown(client);
     const { at, retryWaitMs } = request;
-    const [groups, others] = await Promise.all([this.#groups.read(client), this.#countOthers(client)]);
+    const { probeMs } = this.#options.database;
+    const [groups, others] = await Promise.all([
+      this.#groups.read(client, probeMs),
+      this.#countOthers(client),
+    ]);
     const taken = countByReceiver(request, others);
     const byWebhook = groupBy(groups, ({ webhookId }) => webhookId);
     this.#updateTurns(byWebhook);

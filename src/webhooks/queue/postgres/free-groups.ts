@@ -55,12 +55,13 @@ export class FreeGroups {
     this.#readAllAt = 0;
   }
 
-  async read(client: Client): Promise<readonly FreeGroup[]> {
+  /** `onTheWayMs`: how long anything takes on the way to the database. */
+  async read(client: Client, onTheWayMs: number): Promise<readonly FreeGroup[]> {
     const known = [...this.#groups.values()];
     // What is added meanwhile may not be part of the result.
     this.#groups = new Map();
     try {
-      const groups = await this.#select(client, known);
+      const groups = await this.#select(client, known, onTheWayMs);
       for (const group of groups) this.merge(group);
       return groups;
     } catch (error) {
@@ -69,11 +70,16 @@ export class FreeGroups {
     }
   }
 
-  async #select(client: Client, known: readonly FreeGroup[]): Promise<readonly FreeGroup[]> {
+  async #select(
+    client: Client,
+    known: readonly FreeGroup[],
+    onTheWayMs: number,
+  ): Promise<readonly FreeGroup[]> {
     const isDue = known.length === 0 || performance.now() >= this.#readAllAt;
     if (isDue && this.#reading.isAllowed()) {
       this.#readAllAt = performance.now() + readAllEveryMs;
-      return this.#reading.run(async () => (await query<FreeGroup>(client, selectAll)).rows);
+      const read = async () => (await query<FreeGroup>(client, selectAll)).rows;
+      return this.#reading.run(read, onTheWayMs);
     }
     if (known.length === 0) return [];
     const { rows } = await query<FreeGroup>(client, selectKnown, [

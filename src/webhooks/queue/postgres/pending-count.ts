@@ -68,7 +68,8 @@ export class PendingCount {
   async read(database: Database): Promise<void> {
     if (!this.#counting.isAllowed()) return;
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
-    const [counted] = await this.#counting.run(() => database.ask<PendingCounts>(countPending));
+    const count = () => database.ask<PendingCounts>(countPending);
+    const [counted] = await this.#counting.run(count, database.probeMs);
     const isIgnored = changes !== this.#changes && this.#ignored < maxIgnored;
     this.#ignored = isIgnored ? this.#ignored + 1 : 0;
     if (!isIgnored && counted) this.#value = counted;

@@ -1,8 +1,15 @@
-// Tests a failover: a streaming replica takes over that lacks the last commits of the primary.
+// Tests replication: a streaming replica takes over that lacks the last commits of the primary, and one that hangs.
 import { expect, it, onTestFinished } from 'vitest';
 import { startProxy } from './proxy.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
-import { type Client, connect, signInEverywhere, startInProcess, startSeededPostgres } from './steward.ts';
+import {
+  type Client,
+  connect,
+  pause,
+  signInEverywhere,
+  startInProcess,
+  startSeededPostgres,
+} from './steward.ts';
 
 const pollOptions = { timeout: 60_000, interval: 5 };
 
@@ -73,4 +80,30 @@ it('every process shows the state of a promoted replica, whenever it reconnects,
   const arrived = () => [receiver, other].map(({ arrivals }) => arrivals.size);
   await expect.poll(arrived, pollOptions).toEqual([10, 10]);
   expect([...first.loggedErrors(), ...second.loggedErrors()]).toEqual([]);
+});
+
+it('a process opens no more connections while a synchronous replica hangs, and is not ready', async () => {
+  const primary = await startSeededPostgres();
+  const steward = await startInProcess(primary.url);
+  onTestFinished(async () => void (await steward.stop()));
+  const token = await signInEverywhere([steward]);
+  const onPrimary = await connect(primary.url);
+  await onPrimary(`alter system set synchronous_standby_names = 'nobody'`);
+  await onPrimary('select pg_reload_conf()');
+  const isReady = async () => (await steward.ask('/ready')).status;
+  await expect.poll(isReady, pollOptions).toBe(503);
+  const sessions = () =>
+    onPrimary<{ count: number }>(
+      `select count(*)::int from pg_stat_activity where application_name = 'steward'`,
+    );
+  // What waits when the replica begins to hang, and one connection to look whether it still does.
+  for (let n = 0; n < 20; n += 1) {
+    await pause(500);
+    expect((await sessions())[0]?.count).toBeLessThanOrEqual(12);
+    expect(await isReady()).toBe(503);
+  }
+  await onPrimary('alter system reset synchronous_standby_names');
+  await onPrimary('select pg_reload_conf()');
+  await expect.poll(isReady, pollOptions).toBe(200);
+  await createFolder(steward, token, 'Kept');
 });

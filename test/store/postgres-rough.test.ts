@@ -76,7 +76,7 @@ describe('a database with other defaults', () => {
 
 describe('a database with few connections', () => {
   /** The user may have five connections, one of them for the connection that listens. */
-  async function openLimited(): Promise<Store> {
+  async function openLimited() {
     const database = await createTestDatabase();
     const role = `limited_${randomUUID().replaceAll('-', '')}`;
     await database.ask(`create role ${role} login connection limit 5`);
@@ -88,11 +88,10 @@ describe('a database with few connections', () => {
       await database.ask(`drop owned by ${role} cascade`);
       await database.ask(`drop role ${role}`);
     });
-    return database.open({ url: url.href });
+    return { store: await database.open({ url: url.href }), database, role };
   }
 
-  it('serves a process that wants more of them', async () => {
-    const store = await openLimited();
+  async function useMany(store: Store) {
     const writes = numbered('row', 40).map((key) =>
       store.update((transaction) => transaction.put(rows, row(key, 1))),
     );
@@ -101,7 +100,35 @@ describe('a database with few connections', () => {
     await Promise.all([...writes, ...reads, ...events]);
     expect(store.problems()).toEqual([]);
     expect(await list(store, 'b')).toHaveLength(40);
+  }
+
+  it('serves a process that wants more of them', async () => {
+    const { store } = await openLimited();
+    await useMany(store);
   });
+
+  it('serves a process with the connections that it has while the role cannot sign in', async () => {
+    const { store, database, role } = await openLimited();
+    await database.ask(`alter role ${role} nologin`);
+    await useMany(store);
+  });
+});
+
+it('a database of which only reads succeed is unavailable until a write succeeds', async () => {
+  const database = await createTestDatabase();
+  const store = await database.open({ leaseMs: 500 });
+  await database.ask(`create function wait() returns trigger language plpgsql as $$
+    begin perform pg_sleep(4); return new; end $$`);
+  await database.ask('create trigger wait before update on processes for each row execute function wait()');
+  const unavailable = ['the database cannot be reached'];
+  await expect.poll(() => store.problems(), { timeout: 10_000 }).toEqual(unavailable);
+  // Several probes would have read by now.
+  for (let n = 0; n < 15; n += 1) {
+    await realRuntime.sleep(100);
+    expect(store.problems()).toEqual(unavailable);
+  }
+  await database.ask('drop trigger wait on processes');
+  await expect.poll(() => store.problems(), { timeout: 15_000 }).toEqual([]);
 });
 
 describe('a claim that a crash of the database has undone', () => {

@@ -74,6 +74,14 @@ it('gives up when its patience is over, and says why', async () => {
   );
 });
 
+it('does not wait for a database that does not encrypt, and names the settings', async () => {
+  const url = new URL(await openBehindDoor(() => false));
+  url.searchParams.set('sslmode', 'verify-full');
+  await expect(open(url.href, 3_600_000)).rejects.toThrow(
+    /^the database cannot be reached: The server does not support SSL connections\. Check sslmode and sslrootcert in STORE_URL\.$/,
+  );
+});
+
 it('does not wait for a database that does not exist', async () => {
   const url = new URL(await openBehindDoor(() => false));
   url.pathname = '/nowhere';

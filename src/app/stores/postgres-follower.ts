@@ -83,6 +83,8 @@ export class Follower {
   async #poll(): Promise<void> {
     const { database, copy, replica, peers, deliveries, onPoll } = this.#options;
     await database.probe(async (client) => {
+      // Reads may succeed while no write does.
+      if (database.failure) await peers.renew(client);
       const [, havePeersChanged] = await Promise.all([replica.follow(client), peers.poll(client)]);
       onPoll();
       deliveries.noteChanges();

@@ -27,6 +27,7 @@ import { createTasks } from '../../lib/tasks.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
 import { createCopy } from '../../store/copy.ts';
 import { type Client, Database, type StoreLogger } from '../../store/postgres/database.ts';
+import { isTlsFailure } from '../../store/postgres/errors.ts';
 import { migrate } from '../../store/postgres/migrations.ts';
 import { Peers } from '../../store/postgres/peers.ts';
 import { Replica } from '../../store/postgres/replica.ts';
@@ -82,6 +83,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       return await openMigrated(database, options);
     } catch (error) {
       reason = database.failure?.message ?? (error as Error).message;
+      if (isTlsFailure(database.failure)) reason += `. Check sslmode and sslrootcert in STORE_URL.`;
       // The database itself logs only that it cannot be reached.
       if (!database.failure && isUnavailable(error)) logger?.warn({ reason }, 'the database is too slow');
       await database.close();
@@ -101,9 +103,9 @@ function createDatabase(options: PostgresOptions): Database {
   return new Database({ url, maxConnections, knownSchema: migrations.length, logger, sleep });
 }
 
-/** The user or the database does not exist: waiting does not help then. */
+/** The role or the database does not exist, or its certificate is not trusted: waiting does not help then. */
 function isPermanent(failure: Error | undefined): boolean {
-  return /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
+  return isTlsFailure(failure) || /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
 }
 
 function unreachableError(reason: string, cause: unknown): Error {

@@ -59,6 +59,8 @@ type DatabaseOptions = {
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
+const applicationName = 'steward';
+
 const pooledProblem =
   'STORE_URL leads to a connection pooler in transaction mode. Use its session mode, or connect to PostgreSQL itself.';
 
@@ -73,12 +75,14 @@ export class Database {
   #failure: Error | undefined;
   #oldestWriter = 0;
   #isClosed = false;
+  /** How long the last probe took, which is little more than the way to the database and back. */
+  probeMs = 0;
   /** How many connections each pool has. */
   readonly #established = new WeakMap<pg.Pool, number>();
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#connection = { connectionString: options.url, application_name: 'steward', types };
+    this.#connection = { connectionString: options.url, application_name: applicationName, types };
     this.#pool = this.#createPool();
   }
 
@@ -147,7 +151,13 @@ export class Database {
 
   /** Tries the work also while the database is unavailable, and makes it available if it succeeds. */
   async probe<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const result = await this.#use(work);
+    const result = await this.#use(async (client) => {
+      if (this.#failure) await requireCommits(client);
+      const started = performance.now();
+      const found = await work(client);
+      this.probeMs = performance.now() - started;
+      return found;
+    });
     if (this.#failure) this.#options.logger?.info({}, 'the database can be reached again');
     this.#failure = undefined;
     return result;
@@ -311,6 +321,21 @@ export class Database {
       throw databaseUnreachable();
     }
   }
+}
+
+/**
+ * Throws while a commit waits for a synchronous replica that does not answer. The session of such a commit stays also
+ * after its client has given up, so another one would only fill the server.
+ */
+async function requireCommits(client: Client): Promise<void> {
+  const { rowCount } = await query(
+    client,
+    `select from pg_stat_activity where application_name = '${applicationName}' and wait_event = 'SyncRep'
+       and query_start < clock_timestamp() - ${soonMs} * interval '1 ms' limit 1`,
+    [],
+    { withinMs: soonMs },
+  );
+  if (rowCount) throw unreachable();
 }
 
 /** How long a process opens no connection after the server has refused one. */

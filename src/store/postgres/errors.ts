@@ -15,12 +15,20 @@ export function isDown(error: unknown): boolean {
   const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
   // An AggregateError: the host name has several addresses, and connecting to each has failed.
   if (Array.isArray(errors)) return errors.every(isDown);
+  if (isTlsFailure(error)) return true;
   return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || downMessages.test(message ?? '');
 }
 
-/** Whether the server has too many connections. */
+/** Whether the connection cannot be encrypted, mostly because the certificate of the server is not trusted. */
+export function isTlsFailure(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: string };
+  const isTls = typeof code === 'string' && /CERT|^UNABLE_TO_|^ERR_(SSL|TLS)_/.test(code);
+  return isTls || message === 'The server does not support SSL connections';
+}
+
+/** Whether the server refuses another connection: it has too many, or the password of the role was replaced. */
 export function isRefused(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '53300';
+  return error instanceof pg.DatabaseError && ['53300', '28000', '28P01'].includes(error.code ?? '');
 }
 
 /** Whether a lock or statement timed out although the database is available. */

@@ -50,6 +50,17 @@ export class Peers {
     return process === this.#options.self || this.#alive.has(process);
   }
 
+  async renew(client: Client): Promise<void> {
+    await query(
+      client,
+      `insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
+       on conflict (id) do update set alive_until = excluded.alive_until,
+         since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
+      [this.#options.self, this.#options.leaseMs],
+      { withinMs: soonMs },
+    );
+  }
+
   /**
    * Renews the lease of this process, deletes dead processes and releases their claims. Returns whether it released
    * any.
@@ -57,14 +68,7 @@ export class Peers {
   async keepAlive(): Promise<boolean> {
     const { database, holdings } = this.#options;
     return database.use(async (client) => {
-      await query(
-        client,
-        `insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
-         on conflict (id) do update set alive_until = excluded.alive_until,
-           since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
-        [this.#options.self, this.#options.leaseMs],
-        { withinMs: soonMs },
-      );
+      await this.renew(client);
       if (database.isOutdated) return false;
       const { rows: dead } = await query<{ id: string }>(
         client,
@@ -75,8 +79,9 @@ export class Peers {
       // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
       // after the release.
       if (this.#looking.isAllowed()) {
-        const { rows: gone } = await this.#looking.run(() =>
-          query<{ id: string }>(client, holdings.selectGone),
+        const { rows: gone } = await this.#looking.run(
+          () => query<{ id: string }>(client, holdings.selectGone),
+          database.probeMs,
         );
         dead.push(...gone);
       }

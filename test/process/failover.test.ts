@@ -85,7 +85,7 @@ it('every process shows the state of a promoted replica, whenever it reconnects,
 it('a process opens no more connections while a synchronous replica hangs, and is not ready', async () => {
   const primary = await startSeededPostgres();
   const steward = await startInProcess(primary.url);
-  onTestFinished(async () => void (await steward.stop()));
+  onTestFinished(() => steward.stop());
   const token = await signInEverywhere([steward]);
   const onPrimary = await connect(primary.url);
   await onPrimary(`alter system set synchronous_standby_names = 'nobody'`);

@@ -335,7 +335,7 @@ async function requireCommits(client: Client): Promise<void> {
     [],
     { withinMs: soonMs },
   );
-  if (rowCount) throw unreachable();
+  if (rowCount) throw databaseUnreachable();
 }
 
 /** How long a process opens no connection after the server has refused one. */

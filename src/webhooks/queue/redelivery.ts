@@ -58,7 +58,7 @@ export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly i
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
-const maxCountedTogether = 32;
+const countedTogether = 16;
 
 /**
  * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones, or
@@ -79,17 +79,12 @@ export async function countMatched(
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     let left = most + 1;
-    for (let size = 1; rest.length > 0 && left > 0 && performance.now() < lateAt;) {
-      const chosen = rest.splice(0, size);
-      for (const [id, count] of await store.deliveries.countMatched({
-        ...request,
-        webhooks: chosen,
-        most: left,
-      })) {
+    while (rest.length > 0 && left > 0 && performance.now() < lateAt) {
+      const part = { ...request, webhooks: rest.splice(0, countedTogether), most: left };
+      for (const [id, count] of await store.deliveries.countMatched(part)) {
         counts.set(id, count);
         left -= count;
       }
-      size = Math.min(2 * size, maxCountedTogether);
     }
     if (isActive) isWhole = rest.length === 0;
   }

@@ -58,7 +58,8 @@ export class TokenService {
     // The cookie, which has a form token, is never a key.
     if (presented.formToken === '' && isKey(presented.token))
       return this.#identifyKey(tokenHash, credentials);
-    const token = await this.#find(() => this.#store.get(tokens, tokenHash));
+    const find = () => this.#store.get(tokens, tokenHash);
+    const token = find() ?? (await this.#findAgain(find));
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
     const caller = this.#callerOf(token, this.#store);
@@ -86,7 +87,8 @@ export class TokenService {
   /** Undefined if the token is not valid. */
   async ownerOf(token: string): Promise<Caller> {
     try {
-      return this.#callerOf(await this.#find(() => this.#store.get(tokens, hashToken(token))), this.#store);
+      const find = () => this.#store.get(tokens, hashToken(token));
+      return this.#callerOf(find() ?? (await this.#findAgain(find)), this.#store);
     } catch (error) {
       if (error instanceof ServiceError && error.kind === 'token-invalid') return undefined;
       throw error;
@@ -106,9 +108,7 @@ export class TokenService {
    * Looks again after a refresh, because another process may have issued the token or key a moment ago. Callers of the
    * same moment share the refresh, so that unknown tokens do not load the database.
    */
-  async #find<T>(find: () => T | undefined): Promise<T | undefined> {
-    const found = find();
-    if (found !== undefined) return found;
+  async #findAgain<T>(find: () => T | undefined): Promise<T | undefined> {
     // Without this, clients would give up a valid token.
     if (!(await this.#store.refresh())) throw databaseUnreachable();
     return find();
@@ -149,7 +149,8 @@ export class TokenService {
   }
 
   async #identifyKey(hash: string, credentials: Credentials): Promise<Identity> {
-    const key = await this.#find(() => findKey(this.#store, hash));
+    const find = () => findKey(this.#store, hash);
+    const key = find() ?? (await this.#findAgain(find));
     const caller = this.#callerOfKey(key, this.#store);
     if (key) {
       const address = credentials.address() || null;

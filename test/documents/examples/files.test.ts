@@ -158,6 +158,9 @@ describe('the manifests', () => {
   };
   const ingressManifest = find('examples/ingress.yaml', 'Ingress');
   const policyManifest = find('examples/networkpolicy.yaml', 'NetworkPolicy');
+  const monitor = find('examples/podmonitor.yaml', 'PodMonitor') as unknown as {
+    spec: { jobLabel: string; selector: object; podMetricsEndpoints: { port: string }[] };
+  };
   const ingress = ingressManifest as V1Ingress;
   const policy = policyManifest as V1NetworkPolicy;
   const service = find('deploy/kubernetes/service.yaml', 'Service') as V1Service;
@@ -198,7 +201,15 @@ describe('the manifests', () => {
     expect(Number(megabytes) * 1024 ** 2).toBeGreaterThan(config.MAX_UPLOAD_BYTES);
   });
 
-  it('the network policy covers the pods, and lets them reach DNS, PostgreSQL, the API server and receivers', () => {
+  it('the pod monitor selects the pods and their port of the metrics', () => {
+    const { jobLabel, selector, podMetricsEndpoints } = monitor.spec;
+    expect(selector).toEqual({ matchLabels: pods?.metadata?.labels });
+    expect(pods?.metadata?.labels?.[jobLabel]).toBe('steward');
+    const ports = pods?.spec?.containers[0]?.ports?.map(({ name }) => name);
+    expect(ports).toEqual(expect.arrayContaining(podMetricsEndpoints.map(({ port }) => port)));
+  });
+
+  it('the network policy covers the pods, and lets them reach DNS, PostgreSQL, the API server, the identity provider and receivers', () => {
     const { podSelector, policyTypes, ingress: incoming, egress } = policy.spec ?? {};
     expect(podSelector?.matchLabels).toEqual(pods?.metadata?.labels);
     expect(policyTypes).toEqual(['Ingress', 'Egress']);
@@ -208,7 +219,7 @@ describe('the manifests', () => {
     );
     expect(
       egress?.map(({ ports }) => ports?.map(({ protocol, port }) => `${protocol ?? ''} ${port ?? 'any'}`)),
-    ).toEqual([['UDP 53', 'TCP 53'], ['TCP 5432'], ['TCP 6443', 'TCP 443'], ['TCP any']]);
+    ).toEqual([['UDP 53', 'TCP 53'], ['TCP 5432'], ['TCP 6443', 'TCP 443'], ['TCP 443'], ['TCP any']]);
     const receivers = egress?.at(-1)?.to?.map(({ ipBlock }) => ipBlock?.cidr);
     expect(receivers).toEqual(['0.0.0.0/0', '2000::/3']);
   });

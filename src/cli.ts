@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { accesses } from './catalog/catalog.ts';
 import { CommandError, formatError } from './commands/command-error.ts';
+import { formatBuild, readBuild } from './lib/build.ts';
 
 const usage = `Usage:
   steward                                 start the server; variables of the environment configure it
@@ -26,7 +27,7 @@ async function run([command, ...args]: readonly string[]): Promise<string | unde
     case 'import-catalog':
       return runImport(args);
     case '--version':
-      return `${await describeVersion()}\n`;
+      return `${formatBuild(await readBuild(import.meta.url))}\n`;
     case '--help':
       return usage;
     default:
@@ -67,14 +68,6 @@ async function readToken(path: string | undefined): Promise<string | undefined> 
   } catch (error) {
     throw new CommandError(`The token file cannot be read: ${(error as Error).message}.`);
   }
-}
-
-/** With the commit, if the build is one of a checkout. */
-async function describeVersion(): Promise<string> {
-  const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
-  const { version } = JSON.parse(await read('../package.json')) as { version: string };
-  const commit = await read('commit').catch(() => '');
-  return commit === '' ? version : `${version} (${commit})`;
 }
 
 run(process.argv.slice(2)).then(

@@ -146,6 +146,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await http.register(themeRoute, { path: `${config.ADMIN_PATH}/assets/theme`, urls });
   registerMetrics(metricsHttp ?? http, metrics);
   registerProbes(http, {
+    build: options,
     reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
     openApi: {
       path: `${config.ADMIN_PATH}/openapi.json`,

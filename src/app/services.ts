@@ -62,6 +62,8 @@ export type AppOptions = {
   readonly wsdl: string;
   readonly assets: AssetFiles;
   readonly version: string;
+  /** Undefined for a build without git. */
+  readonly commit?: string | undefined;
   readonly adminHash: () => Promise<string>;
   /** The store holds the state of an earlier app of this process, whose job continues. */
   readonly isRestored?: boolean;
@@ -107,6 +109,7 @@ export function createServices(options: AppOptions) {
       ...(await webhookStats(store, runtime.now())),
       ...upgradeStats(store, runtime.now()),
     }),
+    options,
     options.metricsMaxAgeMs,
   );
   const limits = { pending: config.WEBHOOK_MAX_PENDING, pendingBytes: config.WEBHOOK_MAX_PENDING_BYTES };

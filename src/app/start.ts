@@ -8,6 +8,7 @@ import { createPasswords, saltBytes } from '../auth/password.ts';
 import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
 import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { formatBuild, readBuild } from '../lib/build.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { realRuntime, withSharedClock } from '../lib/runtime.ts';
 import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
@@ -77,13 +78,14 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const runtime = withSharedClock(realRuntime);
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
-  const { version } = JSON.parse(await read('../package.json')) as { version: string };
+  const build = await readBuild(builtFiles);
   const httpClient = new GuardedHttpClient(config.WEBHOOK_ALLOW_CIDRS, receivers);
   const appOptions = {
     config,
     runtime,
     httpClient,
-    version,
+    version: build.version,
+    commit: build.commit,
     logger,
     assets: {
       stylesheet: await read('console/assets/steward.css'),
@@ -105,7 +107,10 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   let adminToken = '';
   try {
     if (options.issueAdminToken) adminToken = await app.issueAdminToken();
-    const listening = { host: config.HOST, listenTextResolver: () => 'listening' };
+    const listening = {
+      host: config.HOST,
+      listenTextResolver: () => `listening, version ${formatBuild(build)}`,
+    };
     await app.http.listen({ ...listening, port: config.PORT });
     if (app.metricsHttp) await app.metricsHttp.listen({ ...listening, port: config.METRICS_PORT ?? 0 });
   } catch (error) {

@@ -1,6 +1,7 @@
 // The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a
 // receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Build } from '../lib/build.ts';
 
 type RequestLabels = { readonly method: string; readonly route: string; readonly status: number };
 
@@ -78,7 +79,13 @@ export class Metrics {
   readonly #maxAgeMs: number;
   #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
 
-  constructor(read: () => Promise<StoredValues>, maxAgeMs = 1000) {
+  constructor(read: () => Promise<StoredValues>, { version, commit = '' }: Build, maxAgeMs = 1000) {
+    new Gauge({
+      name: 'steward_build_info',
+      help: 'Always 1. The labels say which build runs.',
+      labelNames: ['version', 'commit'],
+      registers: [this.registry],
+    }).set({ version, commit }, 1);
     this.#read = read;
     this.#maxAgeMs = maxAgeMs;
   }

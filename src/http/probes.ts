@@ -1,10 +1,12 @@
 // /health, /ready, /metrics, openapi.json, and the redirect from /.
 import type { FastifyInstance } from 'fastify';
+import type { Build } from '../lib/build.ts';
 import type { Json } from '../lib/json.ts';
 import { jsonHeaders, sendJson, SharedAnswers } from './answers.ts';
 import type { Metrics } from './metrics.ts';
 
 type ProbeOptions = {
+  readonly build: Build;
   readonly reasonsNotReady: () => readonly string[];
   readonly openApi: { readonly path: string; readonly document: () => Json };
   readonly homePath: (() => string) | undefined;
@@ -25,7 +27,7 @@ export function registerMetrics(app: FastifyInstance, metrics: Metrics): void {
 
 export function registerProbes(
   app: FastifyInstance,
-  { reasonsNotReady, openApi, homePath }: ProbeOptions,
+  { build: { version, commit }, reasonsNotReady, openApi, homePath }: ProbeOptions,
 ): void {
   app.route({
     ...options,
@@ -38,7 +40,7 @@ export function registerProbes(
     handler: (_request, reply) => {
       const reasons = reasonsNotReady();
       return reasons.length === 0
-        ? sendJson(reply, 200, { status: 'ready' })
+        ? sendJson(reply, 200, { status: 'ready', version, ...(commit !== undefined && { commit }) })
         : sendJson(reply, 503, { status: 'not ready', reasons });
     },
   });

@@ -66,7 +66,7 @@ describe('the packed file', () => {
     writeFileSync(join(project, 'program.js'), program);
     // The process ends by itself once the servers are stopped.
     expect(JSON.parse(await run('program.js'))).toEqual({
-      ready: { status: 'ready' },
+      ready: expect.objectContaining({ status: 'ready', version: manifest.version }) as unknown,
       catalog: { currentVersion: 10.91, folders: [], services: [{ name: 'Depths', type: 'MapServer' }] },
       root: expect.objectContaining({ currentVersion: '10.9.1' }) as unknown,
       tokens: 200,

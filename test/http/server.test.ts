@@ -14,7 +14,7 @@ afterAll(() => server.close());
 describe('probes', () => {
   it.each([
     ['/health', { status: 'ok' }],
-    ['/ready', { status: 'ready' }],
+    ['/ready', { status: 'ready', version: '0.0.0', commit: 'c0ffee' }],
   ])('%s answers GET and HEAD, and refuses POST', async (path, body) => {
     const response = await server.get(path);
     expect(response.statusCode).toBe(200);
@@ -37,6 +37,7 @@ describe('probes', () => {
     expect(body).toContain('steward_http_requests_total{method="POST",route="/services",status="200"} 1');
     expect(body).toContain('steward_http_requests_total{method="GET",route="unknown",status="404"} 1');
     expect(body).toContain('steward_http_request_duration_seconds_bucket{le="0.001"');
+    expect(body).toContain('steward_build_info{version="0.0.0",commit="c0ffee"} 1');
     expect(body).not.toMatch(/Maps|nowhere/);
     const names = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(names.filter((line) => !line.startsWith('steward_'))).toEqual([]);

@@ -64,6 +64,7 @@ export function appOptions(config: Config, runtime: Runtime, logLines: string[])
     assets: noAssets,
     catalog: sampleCatalog,
     version: '0.0.0',
+    commit: 'c0ffee',
     adminHash: () => Promise.resolve(passwordHash),
     passwords: createTestPasswords(),
   };

@@ -50,7 +50,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const isHidden = (name: string) =>
     fields.some(([known, { control }]) => known === name && control === 'hidden');
   const carried = Object.keys(view.entered).filter(
-    (name) => isHidden(name) || (name === 'next' && !('next' in operation.fields)),
+    (name) => isHidden(name) || (['next', 'present'].includes(name) && !(name in operation.fields)),
   );
   const viewOf = ([name, field]: NamedField) =>
     fieldView(name, field, {

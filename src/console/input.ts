@@ -1,6 +1,7 @@
 // The input of a form: what its page shows at first, after a refusal, and after the session has ended.
 import type { Problem } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
+import { parseJsonObject } from '../rest/field-types.ts';
 import { metaOf, requestedFields } from '../rest/fields.ts';
 import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, maxNextLength } from '../rest/request.ts';
@@ -36,7 +37,18 @@ function metaIn({ fields }: Operation, name: string): ReturnType<typeof metaOf> 
 
 /** A link to a form may fill in its fields, except secrets. */
 export function presentTexts(subject: unknown, given: Form, operation: Operation): Texts {
-  return { ...operation.present(subject), ...linkedTexts(given, operation) };
+  const present = operation.present(subject);
+  return { ...present, ...linkedTexts(given, operation), ...shownFirst(present) };
+}
+
+/** What a form shows at first: a conflict is about what has changed since. */
+function shownFirst(present: Texts): Texts {
+  return present.version === undefined ? {} : { present: JSON.stringify(present) };
+}
+
+function readShown(form: Form): Texts {
+  const read = parseJsonObject(textIn(form, 'present') ?? '');
+  return 'object' in read ? (read.object as Texts) : {};
 }
 
 /** A link to the page may fill in its form. */
@@ -57,7 +69,7 @@ function linkedTexts(form: Form, operation: Operation): Record<string, string> {
   return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-type NewerValues = { readonly version: string; readonly problems: readonly Problem[] };
+type NewerValues = { readonly shown: Texts; readonly problems: readonly Problem[] };
 
 const maxPresentLength = 200;
 
@@ -65,17 +77,20 @@ const maxPresentLength = 200;
 export function newerValues(rest: RestRequest): NewerValues | undefined {
   const { operation } = rest.entry;
   if (!operation || !rest.subject) return undefined;
-  const { version, ...present } = operation.present(rest.subject.found);
+  const current = operation.present(rest.subject.found);
+  const { version, ...present } = current;
+  const before = readShown(rest.form);
   const entered = enteredTexts(rest, operation);
   if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
   const problems = Object.entries(present)
+    .filter(([name, text]) => text !== before[name])
     .filter(([name, text]) => text !== (entered[name] ?? '').replaceAll('\r\n', '\n').trim())
     .map(([field, stored]) => {
       const text = metaIn(operation, field)?.parts?.format?.(stored) ?? stored;
       const message = text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`;
       return { field, message };
     });
-  return { version, problems };
+  return { shown: { version, ...shownFirst(current) }, problems };
 }
 
 /**

@@ -52,7 +52,7 @@ type PageError = FormError & {
   readonly code: number;
   readonly retryAfter?: string | undefined;
   /** What sending the form again replaces. */
-  readonly version?: string | undefined;
+  readonly shown?: Readonly<Record<string, string | undefined>> | undefined;
 };
 
 export class HtmlResponder {
@@ -132,7 +132,7 @@ export class HtmlResponder {
       ...(status === 400 && problems.length > 0 && { message: correctionOf(problems) }),
       ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
       problems: shown,
-      version: newer?.version,
+      shown: newer?.shown,
       retryAfter: headers['retry-after'],
     };
     if (status === 401 && rest) return this.#sendSignedOut(rest, reply, status, error);
@@ -253,7 +253,7 @@ export class HtmlResponder {
     if (!operation || operation.form === 'sign-in')
       return this.#sendSignIn(rest, reply, status, error ? { error } : {});
     const entered = rest.isPost
-      ? { ...enteredTexts(rest, operation), ...(error?.version !== undefined && { version: error.version }) }
+      ? { ...enteredTexts(rest, operation), ...error?.shown }
       : presentTexts(rest.subject?.found, rest.form, operation);
     const title = formTitle(rest, operation, entered);
     const layout = { ...(await this.#layout(rest, title)), isError: error !== undefined };

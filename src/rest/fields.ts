@@ -103,6 +103,7 @@ export const requestedFields = oncePer((fields: Fields): RequestedFields => {
     ['f', 'text'],
     ['token', 'text'],
     ['next', 'text'],
+    ['present', 'text'],
   ]);
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, metaOf(field).control === 'file' ? 'file' : 'text');

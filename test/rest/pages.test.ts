@@ -299,6 +299,8 @@ describe('a form of something that was changed meanwhile', () => {
       `${one.title} changed meanwhile. Nothing was saved: check the values, and send them again.`,
     );
     expect(refused.body).toContain(`<li>${one.problem}</li>`);
+    // What only this tab has changed is no conflict.
+    expect(refused.body).not.toContain('Attempts per delivery is now');
     expect(formOf(refused.body, one.action)?.fields).toMatchObject(
       Object.fromEntries(Object.entries(one.mine).filter(([, value]) => value !== 'true')),
     );

@@ -43,7 +43,7 @@ function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageCo
   const search = searchOf(page);
   const found = searchListing({ folders: listing.folders, services: sortByName(listing.services) }, search);
   const services = found?.services ?? servicesIn(listing, rootFolder);
-  return html`${toolbar(page, services, rootFolder, listing.services.length)}
+  return html`${toolbar(page, services, rootFolder, (found ?? listing).services.length)}
     ${found ? searchView(store, page, listing, found, search) : contentsView(store, page, listing)}
     <p class="hint">
       Programs read all services over SOAP: see <a href="${soapPath}">the SOAP service</a> and its
@@ -142,7 +142,7 @@ function folderTable(
   names: readonly string[],
   { byFolder }: Listing,
 ): Html {
-  const list = selectEntries(names, page, { ...size, place: 'startFolder' });
+  const list = selectEntries(sortNaturally(names), page, { ...size, place: 'startFolder' });
   return renderEntries(page, list, {
     noun: 'folder',
     empty: renderEmpty('There are no folders here.'),
@@ -203,6 +203,8 @@ function excerptOf(description: string): string {
 }
 
 const byName = (one: Service, other: Service) => compareNaturally(one.serviceName, other.serviceName);
+
+const sortNaturally = oncePer((names: readonly string[]) => names.toSorted(compareNaturally));
 
 /** Lists of the catalog are cached until it changes, and thousands of names take long to compare. */
 const sortByName = oncePer((services: readonly Service[]) => services.toSorted(byName));

@@ -144,7 +144,7 @@ export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): P
 /** What the sentence is about, the worst first. `info` needs no attention. */
 const order: readonly Severity[] = ['bad', 'warn', 'busy'];
 
-export function healthView({ findings }: SystemHealth): Html {
+export function healthView({ findings }: SystemHealth, steps: Html | false): Html {
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
   const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
   const rest = findings.filter((finding) => !reasons.includes(finding));
@@ -154,7 +154,7 @@ export function healthView({ findings }: SystemHealth): Html {
       <p><strong>${sentenceOf(worst, count, rest.length)}</strong></p>
       ${findingList(reasons)}
     </div>
-    ${findingList(rest)}
+    ${findingList(rest)} ${steps}
   </div>`;
 }
 

@@ -1,8 +1,11 @@
 // The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs,
 // webhooks and the server.
 import type { AuditWords } from '../../audit/pages/audit.ts';
+import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
+import { pathOfService } from '../../catalog/catalog.ts';
 import { audienceOf } from '../../catalog/listing.ts';
+import { sampleCatalog } from '../../catalog/sample.ts';
 import { linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderToolbar } from '../../console/list.ts';
@@ -80,9 +83,31 @@ export function showHome(options: HomeOptions): View<unknown> {
         ${cards.map(cardView)}
       </ul>
       <div class="split">
-        ${health ? healthView(health) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${await recentView(options, page)}
+        ${health ? healthView(health, firstSteps(options, page)) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${await recentView(options, page)}
       </div>`;
   };
+}
+
+const sampled = new Set(sampleCatalog.services.map(pathOfService));
+
+/** What a new server lacks. Each step vanishes when it is done. */
+function firstSteps({ store, catalogCache }: HomeOptions, page: PageContext<unknown>): Html | false {
+  const { services } = catalogCache.listing('administrators');
+  const steps = [
+    !services.some((service) => !sampled.has(pathOfService(service))) &&
+      linkButton(page, page.href('services', 'createService'), 'Publish a service', 'plain'),
+    listWebhooks(store).length === 0 &&
+      linkButton(page, page.href('services', 'webhooks', 'create'), 'Create a webhook', 'plain'),
+    listUsers(store).length < 2 &&
+      linkButton(page, page.href('security', 'users', 'add'), 'Add a user', 'plain'),
+  ].flatMap((step) => step || []);
+  return (
+    steps.length > 0 &&
+    html`<h2>First steps</h2>
+      <ul class="plain">
+        ${steps.map((step) => html`<li>${step}</li> `)}
+      </ul>`
+  );
 }
 
 const maxRecent = 8;
@@ -164,13 +189,13 @@ function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unkno
   const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
   const isAdministrator = mayCall(caller, 'administrator');
   return {
-    title: isAdministrator ? 'Mode and server' : 'Mode',
+    title: 'Server',
     figure: isReadOnly ? html`Read-only` : html`Accepts changes`,
     severity: isReadOnly ? 'warn' : undefined,
     lines: [
       reason === 'administrator' && html`Set by an administrator.`,
       isReadOnly && message !== '' && html`${message}`,
-      isAdministrator && reason !== 'upgrade' && html`<a href="${href('mode')}">Change the mode</a>`,
+      isAdministrator && reason !== 'upgrade' && html`<a href="${href('mode')}">Read-only mode</a>`,
       isAdministrator && html`Up for ${formatDuration(now - startedAt)}, since ${renderTime(startedAt)}`,
       isAdministrator && html`${stores[inUse.store]} ${executors[inUse.executor]}`,
     ],
@@ -198,7 +223,7 @@ const jobSeverities: Readonly<Record<Job['state'], Severity>> = {
   in_progress: 'busy',
   success: 'good',
   failed: 'bad',
-  cancelled: 'warn',
+  cancelled: 'info',
 };
 
 function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {

@@ -30,7 +30,7 @@ export async function showSearch(
   if (shown.length === 0)
     return html`<p>Nothing contains “${query}”. <a href="${page.href()}">Go to the home page</a></p>`;
   return html`${shown.map(
-    ({ title, found }) =>
+    ({ title, list, found }) =>
       html`<section>
           <h2>${title}</h2>
           <ul class="recent">
@@ -41,7 +41,7 @@ export async function showSearch(
                   html`<li><a href="${page.href(...path)}"><bdi>${name}</bdi></a> ${hint !== undefined && html`<span class="hint">${hint}</span>`}</li> `,
               )}
           </ul>
-          ${found.length > maxFound && html`<p class="hint">… and ${found.length - maxFound} more.</p>`}
+          ${found.length > maxFound && html`<p class="hint">… and ${list ? html`<a href="${page.href(...list)}?${new URLSearchParams({ q: query }).toString()}">${found.length - maxFound} more</a>` : `${found.length - maxFound} more`}.</p>`}
         </section> `,
   )}`;
 }
@@ -50,7 +50,9 @@ async function findAll(
   { store, catalogCache }: SearchOptions,
   query: string,
   { caller, now }: PageContext<unknown>,
-): Promise<{ readonly title: string; readonly found: readonly Found[] }[]> {
+): Promise<
+  { readonly title: string; readonly list?: readonly string[]; readonly found: readonly Found[] }[]
+> {
   const words = query.toLowerCase().split(/\s+/);
   const contains = (text: string) => words.every((word) => text.toLowerCase().includes(word));
   const matching = (all: readonly Found[]) =>
@@ -64,6 +66,7 @@ async function findAll(
     { title: 'Pages', found: matching(pages) },
     {
       title: 'Services',
+      list: ['services'],
       found: services.map((service) => {
         const path = pathOfService(service);
         return { name: path, path: ['services', ...path.split('/')] };
@@ -77,6 +80,7 @@ async function findAll(
     ...ofAll,
     {
       title: 'Webhooks',
+      list: ['services', 'webhooks'],
       found: matching(
         listWebhooks(store).map((webhook) => ({
           name: webhook.name,
@@ -87,6 +91,7 @@ async function findAll(
     },
     {
       title: 'Users',
+      list: ['security', 'users'],
       found: matching(
         listUsers(store).map(({ username, role }) => ({
           name: username,

@@ -203,9 +203,12 @@ function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html
       html`<label class="unseen" for="${name}">${label}</label>
         <input id="${name}" name="${name}" type="search" maxlength="128" value="${value}" placeholder="${label}" />`
     }
-    ${filters} <button>${search ? 'Search' : 'Filter'}</button>
+    ${filters.length > 1 && folds} ${filters} <button>${search ? 'Search' : 'Filter'}</button>
   </form>`;
 }
+
+/** Shows the filters on a narrow page. */
+const folds = html`<label class="folds"><input type="checkbox" autocomplete="off" /> Filters</label>`;
 
 /** The first option says what the filter is about, so the label is not shown. A given value that is unknown is offered too. */
 export function renderSelect(

@@ -283,10 +283,28 @@ keepLive();
 /** The form contains the boxes of all rows. */
 function offerSelectAll(form) {
   const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  addButton(form.lastElementChild, 'Select all on this page', () =>
+  addButton(document.querySelector('.toolbar .total'), 'Select all on this page', () =>
     boxes().forEach((box) => (box.checked = true)),
   );
 }
+
+/** The arrow keys move through the menu of a row. */
+document.addEventListener('keydown', (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const menu = event.target.closest('.row-menu') ?? event.target.popoverTargetElement;
+  if (!step || !menu?.matches('.row-menu:popover-open')) return;
+  event.preventDefault();
+  const items = [...menu.querySelectorAll('a, button:enabled')];
+  const at = items.indexOf(event.target);
+  items.at(at < 0 && step < 0 ? -1 : (at + step) % items.length)?.focus();
+});
+
+/** After a wrong password, the address is the one that the reader has asked for. */
+function restoreAddress({ value }) {
+  if (/^\/(?![/\\])/.test(value)) history.replaceState(null, '', value);
+}
+
+for (const next of document.querySelectorAll('.sign-in [name="next"]')) restoreAddress(next);
 
 for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);
 

@@ -53,18 +53,17 @@ export class CatalogClient {
   }
 
   async folders(): Promise<string[]> {
-    const names = child(await this.#call('GetFolders'), 'FolderNames');
-    return (names?.children ?? []).map(({ text }) => text);
+    return listOf(elementOf(await this.#call('GetFolders'), 'FolderNames'), 'String').map(textOf);
   }
 
   /** An empty name is the root. */
   async services(folderName: string): Promise<ServiceDescription[]> {
     const argument = `<FolderName>${escapeText(folderName)}</FolderName>`;
-    const list = child(await this.#call('GetServiceDescriptionsEx', argument), 'ServiceDescriptions');
-    return (list?.children ?? []).map(readDescription);
+    const list = elementOf(await this.#call('GetServiceDescriptionsEx', argument), 'ServiceDescriptions');
+    return listOf(list, 'ServiceDescription').map(readDescription);
   }
 
-  async #call(operation: string, content = ''): Promise<AnswerElement> {
+  async #call(operation: string, content = ''): Promise<Element> {
     const { status, body } = await this.#send(this.#address, {
       method: 'POST',
       headers: {
@@ -87,11 +86,12 @@ export class CatalogClient {
 
 function readWsdl(text: string): { namespace: string; ownAddress: string | undefined } | undefined {
   try {
-    const root = readAnswerXml(text);
-    const namespace = root.name === 'definitions' ? root.attributes.targetNamespace : undefined;
-    const port = find(root, 'port');
-    return namespace
-      ? { namespace, ownAddress: port && child(port, 'address')?.attributes.location }
+    const definitions = elementOf(parse(text), 'definitions');
+    const namespace = definitions['@targetNamespace'];
+    const port = elementOf(elementOf(definitions, 'service'), 'port');
+    const location = elementOf(port, 'address')['@location'];
+    return typeof namespace === 'string' && namespace !== ''
+      ? { namespace, ownAddress: typeof location === 'string' ? location : undefined }
       : undefined;
   } catch {
     return undefined;
@@ -99,92 +99,83 @@ function readWsdl(text: string): { namespace: string; ownAddress: string | undef
 }
 
 /** The element of the answer. Throws the reason of a fault. */
-function readAnswer(text: string, operation: string): AnswerElement {
-  const envelope = readAnswerXml(text);
-  const body = envelope.name === 'Envelope' ? child(envelope, 'Body') : undefined;
-  if (!body) throw new RequestError('The answer is not a SOAP envelope.');
-  const fault = child(body, 'Fault');
-  if (fault) throw new RequestError(faultText(fault));
-  const answer = child(body, `${operation}Response`);
-  if (!answer) throw new RequestError(`The answer has no ${operation}Response.`);
-  return answer;
+function readAnswer(text: string, operation: string): Element {
+  const envelope = elementOf(parse(text), 'Envelope');
+  if (envelope.Body === undefined) throw new RequestError('The answer is not a SOAP envelope.');
+  const body = elementOf(envelope, 'Body');
+  if (body.Fault !== undefined) throw new RequestError(faultText(elementOf(body, 'Fault')));
+  const name = `${operation}Response`;
+  if (body[name] === undefined) throw new RequestError(`The answer has no ${name}.`);
+  return elementOf(body, name);
 }
 
-function faultText(fault: AnswerElement): string {
-  const reason = (find(fault, 'faultstring') ?? find(fault, 'Text'))?.text.trim() ?? '';
-  const detail = child(fault, 'detail') ?? child(fault, 'Detail');
-  const code = (detail && find(detail, 'Code'))?.text.trim() ?? '';
+/** The names of SOAP 1.1, or else those of 1.2. */
+function faultText(fault: Element): string {
+  const reason = textOf(fault.faultstring ?? elementOf(fault, 'Reason').Text).trim();
+  const code = textOf(
+    elementOf(fault, fault.detail === undefined ? 'Detail' : 'detail', 'Error').Code,
+  ).trim();
   const advice = /^49[89]$/.test(code) ? ' Give a valid token in STEWARD_TOKEN or with --token-file.' : '';
   return `The server answered with a fault: ${reason}${advice}`;
 }
 
-function readDescription(element: AnswerElement): ServiceDescription {
-  const textOf = (name: string) => child(element, name)?.text ?? '';
+function readDescription(value: unknown): ServiceDescription {
+  const read = (name: string) => textOf(asElement(value)[name]);
   return {
-    name: textOf('Name'),
-    type: textOf('Type'),
-    url: textOf('Url'),
-    parentType: textOf('ParentType'),
-    capabilities: textOf('Capabilities'),
-    description: textOf('Description'),
+    name: read('Name'),
+    type: read('Type'),
+    url: read('Url'),
+    parentType: read('ParentType'),
+    capabilities: read('Capabilities'),
+    description: read('Description'),
   };
 }
 
-/** An element of an answer, with any prefix, by its local name. */
-type AnswerElement = {
-  /** Without the prefix. */
-  readonly name: string;
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly children: readonly AnswerElement[];
-  readonly text: string;
-};
+/** What the parser makes of an element: its children and attributes by name, or only its text. */
+type Element = Readonly<Record<string, unknown>>;
 
-/** What fast-xml-parser returns for each node: one key with its children, and the attributes. */
-type Node = Readonly<Record<string, unknown>>;
-
-const attributesKey = ':@';
-const cdataKey = '#cdata';
+const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
 const parser = new XMLParser({
-  preserveOrder: true,
   removeNSPrefix: true,
   ignoreAttributes: false,
-  attributeNamePrefix: '',
-  cdataPropName: cdataKey,
+  attributeNamePrefix: '@',
   ignoreDeclaration: true,
   ignorePiTags: true,
   parseTagValue: false,
   parseAttributeValue: false,
-  // The parser would decode no numeric references.
-  processEntities: false,
   trimValues: false,
+  // The parser's own decoder decodes no numeric references.
+  entityDecoder: {
+    decode: (text) =>
+      text.replace(/&(?:#(x?)([0-9a-fA-F]{1,7})|([a-z]{2,4}));/g, (all, x: string, digits, name: string) => {
+        const code = Number(`${x === '' ? '' : '0x'}${digits}`);
+        return named[name] ?? (code <= 0x10ffff ? String.fromCodePoint(code) : all);
+      }),
+    setExternalEntities: () => undefined,
+    addInputEntities: () => undefined,
+    reset: () => undefined,
+    setXmlVersion: () => undefined,
+  },
 });
-
-const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
-
-function decode(text: string): string {
-  return text.replace(
-    /&(?:#(x?)([0-9a-fA-F]{1,7})|([a-z]{2,4}));/g,
-    (all, x: string, digits, name: string) => {
-      const code = Number(`${x === '' ? '' : '0x'}${digits}`);
-      return named[name] ?? (code <= 0x10ffff ? String.fromCodePoint(code) : all);
-    },
-  );
-}
 
 /** Elements and attributes take the parser much more memory than their text. */
 const maxParts = 500_000;
 
-/** The root element. Throws for text that is no well-formed XML. */
-function readAnswerXml(text: string): AnswerElement {
+/** The document, which has its root element by name. Throws for text that is no complete XML. */
+function parse(text: string): Element {
   // Entities of a document type could expand to any size.
   if (text.includes('<!DOCTYPE'))
     throw new RequestError('The answer has a document type, which is not read.');
   if (countParts(text) > maxParts)
     throw new RequestError(`The answer has more than ${maxParts} elements and attributes.`);
-  const [root] = parse(text).flatMap(toElements);
-  if (!root || !endsWith(text, root)) throw new RequestError('The answer is not XML, or is not complete.');
-  return root;
+  try {
+    const document = parser.parse(text) as Element;
+    if (Object.keys(document).some((name) => endsWith(text, name))) return document;
+  } catch (error) {
+    throw new RequestError(`The answer is not XML: ${(error as Error).message}`, { cause: error });
+  }
+  throw new RequestError('The answer is not XML, or is not complete.');
 }
 
 /** At least as many as the text has: a CDATA section or a text may have parts that look like them. */
@@ -195,54 +186,31 @@ function countParts(text: string): number {
   return count;
 }
 
-function parse(text: string): Node[] {
-  try {
-    return parser.parse(text) as Node[];
-  } catch (error) {
-    throw new RequestError(`The answer is not XML: ${(error as Error).message}`, { cause: error });
-  }
-}
-
 /** The parser reads a document that is cut off as if all elements were closed. */
-function endsWith(text: string, { name }: AnswerElement): boolean {
+function endsWith(text: string, name: string): boolean {
   const end = text.lastIndexOf('</');
   if (end < 0) return text.trimEnd().endsWith('/>');
   const tag = text.slice(end + 2, text.indexOf('>', end)).trimEnd();
   return tag.slice(tag.indexOf(':') + 1) === name;
 }
 
-function child({ children }: AnswerElement, name: string): AnswerElement | undefined {
-  return children.find((element) => element.name === name);
+/** The first element of the path; an empty one if there is none, or if it has only text. */
+function elementOf(from: Element, ...path: readonly string[]): Element {
+  return path.reduce((element, name) => asElement(listOf(element, name)[0]), from);
 }
 
-/** The first element with this name, at any depth. */
-function find(element: AnswerElement, name: string): AnswerElement | undefined {
-  if (element.name === name) return element;
-  for (const inner of element.children) {
-    const found = find(inner, name);
-    if (found) return found;
-  }
-  return undefined;
+function asElement(value: unknown): Element {
+  return typeof value === 'object' && value !== null ? (value as Element) : {};
 }
 
-function toElements(node: Node): AnswerElement[] {
-  const name = Object.keys(node).find((key) => key !== attributesKey);
-  if (name === undefined || name.startsWith('#')) return [];
-  const content = node[name] as Node[];
-  return [
-    {
-      name,
-      attributes: Object.fromEntries(
-        Object.entries(node[attributesKey] ?? {}).map(([key, value]) => [key, decode(String(value))]),
-      ),
-      children: content.flatMap(toElements),
-      text: content.map(textOf).join(''),
-    },
-  ];
+/** The parser makes a list of elements only if there are several. */
+function listOf(element: Element, name: string): readonly unknown[] {
+  const found = element[name];
+  return found === undefined ? [] : Array.isArray(found) ? (found as unknown[]) : [found];
 }
 
-function textOf(node: Node): string {
-  if ('#text' in node) return decode(String(node['#text']));
-  const [section] = (node[cdataKey] ?? []) as { '#text': string }[];
-  return section?.['#text'] ?? '';
+/** An element with attributes has its text apart. */
+function textOf(value: unknown): string {
+  const text = typeof value === 'object' ? asElement(value)['#text'] : value;
+  return typeof text === 'string' ? text : '';
 }

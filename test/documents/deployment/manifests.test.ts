@@ -254,7 +254,7 @@ describe('the image', () => {
     expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
     const sources = textOf('src/app/start.ts') + textOf('src/app/backends.ts');
     const paths = [...sources.matchAll(/(?:new URL|\bread)\('([^']+)'/g)].map(([, path = '']) => path);
-    expect(paths).toHaveLength(8);
+    expect(paths).toHaveLength(9);
     expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
     expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);
   });

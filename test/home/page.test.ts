@@ -50,7 +50,7 @@ it('does not change the JSON of the resource', async () => {
   });
 });
 
-it('shows the last changes: all of them to an administrator, the own ones to a publisher', async () => {
+it('shows the last changes to administrators only', async () => {
   const changesOf = async (role: Role) => {
     const part = (await see(role)).split('id="changes"')[1]?.split('</section>')[0] ?? '';
     return [...part.matchAll(/<strong>([^<]*)<\/strong>\s*<a [^>]*><bdi>([^<]*)</g)].map(([, ...one]) => one);
@@ -58,12 +58,11 @@ it('shows the last changes: all of them to an administrator, the own ones to a p
   const publisher = { authorization: `Bearer ${server.token('publisher')}` };
   await server.post('/admin/services/createFolder', { folderName: 'Own' }, publisher);
   await server.register({ name: 'Billing' });
-  expect(await changesOf('publisher')).toEqual([['Create folder', 'Own']]);
   expect(await changesOf('administrator')).toEqual([
     ['Create webhook', 'Billing'],
     ['Create folder', 'Own'],
   ]);
-  expect(await see('member')).not.toContain('id="changes"');
+  for (const role of ['publisher', 'member'] as const) expect(await see(role)).not.toContain('id="changes"');
 });
 
 it('finds pages, services, webhooks, users and jobs that the caller may see', async () => {

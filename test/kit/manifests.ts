@@ -37,6 +37,8 @@ const apiVersions: Record<string, string> = {
   Service: 'v1',
   ServiceAccount: 'v1',
   StatefulSet: 'apps/v1',
+  ValidatingAdmissionPolicy: 'admissionregistration.k8s.io/v1',
+  ValidatingAdmissionPolicyBinding: 'admissionregistration.k8s.io/v1',
 };
 
 /** Compiles each object as a constant of its type: the compiler reports wrong types, missing fields and unknown fields. */

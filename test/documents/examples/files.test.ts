@@ -1,6 +1,13 @@
 // Validates the files in examples/ that other tools read: the Compose file, the catalog and the manifests of
 // Kubernetes.
-import type { V1Deployment, V1Ingress, V1NetworkPolicy, V1Service } from '@kubernetes/client-node';
+import type {
+  V1Deployment,
+  V1Ingress,
+  V1NetworkPolicy,
+  V1Role,
+  V1Service,
+  V1ValidatingAdmissionPolicy,
+} from '@kubernetes/client-node';
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -169,7 +176,8 @@ describe('the manifests', () => {
   const config = readConfig({});
 
   it('match the types of Kubernetes', () => {
-    expect(problemsOf([ingressManifest, policyManifest])).toEqual([]);
+    const admission = readManifests(textOf('examples/admissionpolicy.yaml'));
+    expect(problemsOf([ingressManifest, policyManifest, ...admission])).toEqual([]);
     const broken = textOf('examples/networkpolicy.yaml').replace('podSelector', 'podSelectors');
     expect(problemsOf(readManifests(broken))).not.toEqual([]);
   });
@@ -222,6 +230,29 @@ describe('the manifests', () => {
     ).toEqual([['UDP 53', 'TCP 53'], ['TCP 5432'], ['TCP 6443', 'TCP 443'], ['TCP 443'], ['TCP any']]);
     const receivers = egress?.at(-1)?.to?.map(({ ipBlock }) => ipBlock?.cidr);
     expect(receivers).toEqual(['0.0.0.0/0', '2000::/3']);
+  });
+
+  it('the admission policy covers what the Role may patch, and uses each of its variables', () => {
+    const { metadata, spec } = find(
+      'examples/admissionpolicy.yaml',
+      'ValidatingAdmissionPolicy',
+    ) as V1ValidatingAdmissionPolicy;
+    const binding = find('examples/admissionpolicy.yaml', 'ValidatingAdmissionPolicyBinding');
+    expect(binding).toMatchObject({ spec: { policyName: metadata?.name, validationActions: ['Deny'] } });
+    const { rules } = find('deploy/kubernetes/rights.yaml', 'Role') as V1Role;
+    const patched = rules?.filter(({ verbs }) => verbs.includes('patch'));
+    expect(spec?.matchConstraints?.resourceRules).toEqual(
+      patched?.map(({ apiGroups, resources }) => ({
+        apiGroups,
+        resources,
+        apiVersions: ['v1'],
+        operations: ['UPDATE'],
+      })),
+    );
+    expect(spec?.matchConditions?.[0]?.expression).toContain(`:${pods?.spec?.serviceAccountName ?? ''}'`);
+    const expressions = JSON.stringify([spec?.variables, spec?.validations]);
+    const used = [...expressions.matchAll(/variables\.(\w+)/g)].map(([, name]) => name);
+    expect([...new Set(used)].sort()).toEqual(spec?.variables?.map(({ name }) => name).sort());
   });
 
   it.skipIf(!hasKubectl)('kubectl accepts the network policy', patience, async () => {

@@ -96,8 +96,14 @@ describe('a submitted form', () => {
     '/.//evil.example',
     '/a/..//evil.example',
     '/%2e//evil.example',
+    '/\t/evil.example',
     'https://evil.example',
-  ])('does not redirect to %s', async (next) => {
+  ])('does not redirect to %s, and shows no notice that leads there', async (next) => {
+    const notice = JSON.stringify({ text: 'Forged.', link: { name: 'there', href: next } });
+    const value = Buffer.from(notice).toString('base64url');
+    const shown = await page('/admin/services', { cookie: `${cookie}; steward_notice=${value}` });
+    expect(shown.body).toContain('Forged.');
+    expect(shown.body).not.toMatch(/Forged\.\s*<a/);
     const { statusCode, headers } = await submit('/admin/mode/update', { isReadOnly: 'false', next });
     expect([statusCode, headers.location]).toEqual([200, undefined]);
   });

@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { oidcRoutes } from '../auth/oidc.rest.ts';
-import { IdentityProvider } from '../auth/oidc/provider.ts';
 import { tokensResource } from '../auth/tokens.rest.ts';
 import { findUser, isLocalAdministrator } from '../auth/user.ts';
 import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
@@ -246,6 +245,8 @@ async function mountOidc({ http, options, services, urls, frame }: Mount): Promi
   const { config, runtime, logger } = options;
   if (!config.oidc) return;
   const { signInService, auditService } = services;
+  // Loads the library of the identity provider only where one is configured.
+  const { IdentityProvider } = await import('../auth/oidc/provider.ts');
   const provider = new IdentityProvider({
     ...config.oidc,
     runtime,

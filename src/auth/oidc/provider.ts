@@ -1,15 +1,10 @@
-// The identity provider: an OpenID Connect issuer, called through openid-client. The library is loaded with the first
-// sign-in.
-import type * as openid from 'openid-client';
+// The identity provider: an OpenID Connect issuer, called through openid-client.
+import * as library from 'openid-client';
 import { ServiceError } from '../../lib/errors.ts';
 import { readBody } from '../../lib/read-body.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { type Attempt, derive } from './attempt.ts';
 import { type ClaimRules, accountOf, isComplete } from './claims.ts';
-
-type Library = typeof openid;
-
-type Connection = { readonly library: Library; readonly configuration: openid.Configuration };
 
 const timeoutSeconds = 10;
 const maxAnswerBytes = 1024 ** 2;
@@ -42,7 +37,7 @@ export type ProvidedUser = {
 
 export class IdentityProvider {
   readonly #options: ProviderOptions;
-  #connecting: { readonly at: number; readonly connection: Promise<Connection> } | undefined;
+  #connecting: { readonly at: number; readonly configuration: Promise<library.Configuration> } | undefined;
 
   constructor(options: ProviderOptions) {
     this.#options = options;
@@ -50,7 +45,7 @@ export class IdentityProvider {
 
   /** Where the browser signs in. */
   async authorizationUrl(redirectUri: string, attempt: Attempt): Promise<string> {
-    const { library, configuration } = await this.#connect();
+    const configuration = await this.#connect();
     const build = async () =>
       library.buildAuthorizationUrl(configuration, {
         redirect_uri: redirectUri,
@@ -66,7 +61,7 @@ export class IdentityProvider {
   /** `callback` is the address that the provider has sent the browser to. */
   async authenticate(callback: URL, attempt: Attempt): Promise<ProvidedUser> {
     const { claims: rules } = this.#options;
-    const { library, configuration } = await this.#connect();
+    const configuration = await this.#connect();
     const tokens = await this.#call(() =>
       library.authorizationCodeGrant(configuration, callback, {
         expectedState: derive(attempt, 'state'),
@@ -89,7 +84,7 @@ export class IdentityProvider {
 
   /** Where the browser signs out. Undefined if the provider has no such page. */
   async signOutUrl(returnTo: string): Promise<string | undefined> {
-    const { library, configuration } = await this.#connect();
+    const configuration = await this.#connect();
     if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
     const build = () =>
       library.buildEndSessionUrl(configuration, { post_logout_redirect_uri: returnTo }).href;
@@ -97,28 +92,27 @@ export class IdentityProvider {
   }
 
   /** All callers wait for the same discovery. What is known stays in use if a later discovery fails. */
-  #connect(): Promise<Connection> {
+  #connect(): Promise<library.Configuration> {
     const at = this.#options.runtime.now();
     const known = this.#connecting;
-    if (known && at - known.at < discoverEveryMs) return known.connection;
-    const connection = this.#call(() => this.#discover(), alwaysUnavailable).catch((error: unknown) => {
+    if (known && at - known.at < discoverEveryMs) return known.configuration;
+    const configuration = this.#call(() => this.#discover(), alwaysUnavailable).catch((error: unknown) => {
       this.#connecting = known;
-      if (known) return known.connection;
+      if (known) return known.configuration;
       throw error;
     });
-    this.#connecting = { at, connection };
-    return connection;
+    this.#connecting = { at, configuration };
+    return configuration;
   }
 
-  async #discover(): Promise<Connection> {
+  async #discover(): Promise<library.Configuration> {
     const { issuer, clientId, clientSecret } = this.#options;
-    const library = await import('openid-client');
     const isPlain = new URL(issuer).protocol === 'http:';
     const configuration = await library.discovery(
       new URL(issuer),
       clientId,
       undefined,
-      clientSecret === undefined ? library.None() : secretSender(library, clientSecret),
+      clientSecret === undefined ? library.None() : secretSender(clientSecret),
       {
         timeout: timeoutSeconds,
         [library.customFetch]: fetchLimited,
@@ -133,7 +127,7 @@ export class IdentityProvider {
     // The library does not compare them for providers that have one issuer for the tenants of all customers.
     if (new URL(configuration.serverMetadata().issuer).href !== new URL(issuer).href)
       throw new Error('the metadata name another issuer');
-    return { library, configuration };
+    return configuration;
   }
 
   async #call<T>(work: () => T | Promise<T>, kindOf = kindOfFailure): Promise<T> {
@@ -148,13 +142,13 @@ export class IdentityProvider {
 }
 
 /** Without a limit, an answer without an end would fill the memory. */
-const fetchLimited: openid.CustomFetch = async (url, options) => {
+const fetchLimited: library.CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);
   return new Response(response.body && (await readBody(response.body, maxAnswerBytes)), response);
 };
 
 /** Sends the secret in the way that the provider supports. Without metadata it supports the header (RFC 8414). */
-function secretSender(library: Library, secret: string): ReturnType<Library['ClientSecretPost']> {
+function secretSender(secret: string): library.ClientAuth {
   const inBody = library.ClientSecretPost(secret);
   const inHeader = library.ClientSecretBasic(secret);
   return (server, ...request) => {

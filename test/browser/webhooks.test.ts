@@ -84,8 +84,12 @@ async function activateInList(page: Page): Promise<void> {
   expect(await box.isChecked()).toBe(true);
   await bar.getByRole('button', { name: 'Clear' }).click();
   expect(await bar.isVisible()).toBe(false);
-  await box.check();
-  await bar.getByRole('button', { name: 'Select all' }).click();
+  const menu = page.getByRole('button', { name: 'Actions for Harbourmaster' });
+  await menu.click();
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowUp']) await page.keyboard.press(key);
+  expect(await page.locator(':focus').textContent()).toBe('Ping');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Select all on this page' }).click();
   await bar.getByRole('button', { name: 'Activate', exact: true }).click();
   await page.getByText('1 webhook was activated.').waitFor();
 }

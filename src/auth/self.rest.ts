@@ -136,6 +136,7 @@ function changePasswordOperation({ store, signInService }: SelfOptions): Operati
 function endSessionOperation({ store, runtime }: SelfOptions): Operation {
   return operation({
     title: 'End session',
+    form: 'elsewhere',
     description: 'Ends one of your sessions at once.',
     access: 'member',
     whileReadOnly: 'allowed',

@@ -72,7 +72,9 @@ export function tokensResource(options: TokensOptions): Resource {
     description: 'Issues and revokes tokens.',
     access: 'anyone',
     answer: tokenServiceAnswer,
-    isFolder: true,
+    // The other resources are for programs.
+    page: (_root, [name = '', ...beneath]) =>
+      name in operations && beneath.length === 0 ? undefined : ['generateToken'],
     resources: portalResources(options, operations.revokeToken),
     operations,
     read: () => ({ operations: Object.keys(operations) }),

@@ -72,7 +72,11 @@ export function securityResource(
   signInService: SignInService,
 ): Resource {
   return folder(
-    { title: 'Security', description: 'The users of this system and their keys.' },
+    {
+      title: 'Security',
+      description: 'The users of this system and their keys.',
+      page: (_root, beneath) => (beneath.length === 0 ? userList.path : undefined),
+    },
     {
       keys: keysResource(store),
       self: selfResource({ store, runtime, signInService }),

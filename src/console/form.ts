@@ -2,6 +2,7 @@
 import { needsToken } from '../lib/caller.ts';
 import { type Html, html } from '../lib/html.ts';
 import {
+  type EnteredParts,
   type FieldDescription,
   type Parts,
   type PickOption,
@@ -54,7 +55,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   );
   const viewOf = ([name, field]: NamedField) =>
     fieldView(name, field, {
-      entered: view.entered[name] ?? '',
+      entered: view.entered[name],
       problems: problemsWith(name, view.error),
       suggestions: view.suggestions[name] ?? [],
       unchanged: view.unchanged?.[name],
@@ -127,7 +128,8 @@ export function problemsWith(name: string, error: FormError | undefined): string
 }
 
 type FieldView = {
-  readonly entered: string;
+  /** Undefined: nothing was entered yet. */
+  readonly entered: string | undefined;
   readonly problems: readonly string[];
   readonly suggestions?: readonly string[] | readonly Option[];
   readonly unchanged?: string | undefined;
@@ -139,15 +141,16 @@ type FieldView = {
 const maxSuggestions = 200;
 
 /** With a script, a time is entered in the zone of the browser, which the label then names. */
-const zoneView = html` (<span data-zone>UTC</span>)`;
+export const zoneView = html` (<span data-zone>UTC</span>)`;
 
 /** A description such as "The name of the service." repeats the label. */
 const onlyNames = /^(?:The|A) [A-Za-z ]+\.$/;
 
 export function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
-  if (field.parts?.render) return partsView(name, field.parts.render, view.entered);
-  const { entered, problems, id = name } = view;
+  const { entered = '', problems, id = name } = view;
+  if (field.parts?.render)
+    return partsView(name, field.parts.render, { ...view, text: view.entered, isRequired: field.isRequired });
   const { description, control, allowed, fallback, schema, isRequired } = field;
   const options = optionsOf(field, view);
   const suggestions = (view.suggestions ?? [])
@@ -191,7 +194,7 @@ function boxesView(
   name: string,
   field: FieldDescription,
   picks: readonly PickOption[],
-  { entered, problems }: FieldView,
+  { entered = '', problems }: FieldView,
 ): Html {
   const chosen = entered.split(',').map((one) => one.trim());
   const others = chosen.filter((one) => one !== '' && !picks.some(({ value }) => value === one));
@@ -201,23 +204,19 @@ function boxesView(
       ${labelOf(name, field)}${field.isRequired && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
-    ${
-      field.isClosedList
-        ? html`<input type="hidden" name="${boxName(name)}" value="" />`
-        : html`<label for="${name}">Others, separated by commas</label>
-          <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />`
-    }
+    <label for="${name}">Others, separated by commas</label>
+    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
     ${isWrong && problemView(name, problems)}
   </fieldset> `;
 }
 
 /** The parts show their own problems. */
-function partsView(name: string, render: NonNullable<Parts['render']>, entered: string): Html {
+function partsView(name: string, render: NonNullable<Parts['render']>, entered: EnteredParts): Html {
   return html`<input type="hidden" name="${boxName(name)}" value="" />
     ${render(entered)} `;
 }
 
-function problemView(id: string, problems: readonly string[]): Html {
+export function problemView(id: string, problems: readonly string[]): Html {
   return html`<p class="problem" id="${id}-problem">${problems.map(capitaliseWord).join(' ')}</p>`;
 }
 
@@ -231,7 +230,10 @@ function boxView(name: string, { value, label, description }: PickOption, isChos
 }
 
 /** The values of a choice. A long list is cut, but not what was entered. */
-function optionsOf(field: FieldDescription, { suggestions = [], entered }: FieldView): Option[] | undefined {
+function optionsOf(
+  field: FieldDescription,
+  { suggestions = [], entered = '' }: FieldView,
+): Option[] | undefined {
   const choices = choicesOf(field);
   if (choices) return choices.map((value) => ({ value, label: field.choiceLabels?.[value] ?? value }));
   const options = suggestions.filter((one) => typeof one !== 'string');
@@ -269,7 +271,7 @@ function choiceView(
   field: FieldDescription,
   options: readonly Option[],
   marks: Html,
-  { entered, unchanged }: FieldView,
+  { entered = '', unchanged }: FieldView,
 ): Html {
   const blank = blankChoice(field, unchanged);
   const standsFor = options.find(({ value }) => value === blank.value);

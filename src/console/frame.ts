@@ -11,8 +11,6 @@ export type NavigationEntry = {
   readonly access: Access;
   /** The heading that it stands under. */
   readonly group?: string;
-  /** Other pages that belong to it. */
-  readonly also?: readonly (readonly string[])[];
   /** How many things beneath it need attention. */
   readonly count?: () => number | Promise<number>;
 };
@@ -64,7 +62,7 @@ export type SignInWays = {
 type FramedPage = {
   readonly title: string;
   readonly identity: Identity | undefined;
-  readonly crumbs?: readonly Crumb[];
+  readonly crumbs?: readonly PlacedCrumb[];
   readonly path?: readonly string[] | undefined;
   readonly requested?: string;
 };
@@ -89,12 +87,15 @@ export class Frame {
   }
 
   async layout({ title, identity, crumbs = [], path, requested }: FramedPage): Promise<Layout> {
-    const { urls, isControlled } = this.#options;
+    const { urls, isControlled, navigation } = this.#options;
     const here = requested ?? urls.homePath;
+    const current = path && findCurrent(navigation, path);
+    const start = current?.path.length ?? 0;
     return {
       ...this.bareLayout(title),
-      navigation: await this.#navigation(identity?.caller, path),
-      crumbs,
+      navigation: await this.#navigation(identity?.caller, path, current),
+      // What the navigation leads to lies beneath the home page, whatever its address is.
+      crumbs: crumbs.filter(({ depth }) => depth === 0 || depth >= start),
       controlHref:
         isControlled && mayCall(identity?.caller, 'administrator') ? `${urls.linkBase}/control` : undefined,
       banner: this.#banner(identity, here),
@@ -140,10 +141,12 @@ export class Frame {
     return this.#options.urls.path(this.#options.prefix, path);
   }
 
-  #navigation(caller: Caller, path: readonly string[] | undefined): Promise<NavigationLink[]> {
-    const { navigation } = this.#options;
-    const current = path && findCurrent(navigation, path);
-    const shown = navigation.filter(({ access }) => mayCall(caller, access));
+  #navigation(
+    caller: Caller,
+    path: readonly string[] | undefined,
+    current: NavigationEntry | undefined,
+  ): Promise<NavigationLink[]> {
+    const shown = this.#options.navigation.filter(({ access }) => mayCall(caller, access));
     return Promise.all(
       shown.map(async (entry) => ({
         name: entry.name,
@@ -182,14 +185,46 @@ function findCurrent(
   navigation: readonly NavigationEntry[],
   path: readonly string[],
 ): NavigationEntry | undefined {
-  const matches = navigation.flatMap((entry) =>
-    [entry.path, ...(entry.also ?? [])]
-      .filter((known) => known.every((segment, index) => path[index] === segment))
-      .map((known) => ({ entry, length: known.length })),
-  );
-  const longest = matches.toSorted((a, b) => b.length - a.length)[0];
+  const isAbove = (known: readonly string[]) => known.every((segment, index) => path[index] === segment);
   // Every page lies beneath the home page.
-  return longest && (longest.length > 0 || path.length === 0) ? longest.entry : undefined;
+  return navigation
+    .filter((entry) => isAbove(entry.path) && (entry.path.length > 0 || path.length === 0))
+    .toSorted((one, other) => other.path.length - one.path.length)[0];
+}
+
+/** What a page needs of its request. */
+export type PageRequest = Pick<
+  RestRequest,
+  'entry' | 'segments' | 'subject' | 'subjects' | 'identity' | 'isPost' | 'queryText' | 'noticeCookie'
+>;
+
+/** A resource at or above a page. */
+type Place = { readonly resource: Resource; readonly subject: unknown; readonly depth: number };
+
+/** Ends before an item that was not found. */
+function* placesOf(root: Resource, { entry, subjects: found }: PageRequest): Generator<Place> {
+  const subjects = found.values();
+  let place: Place = { resource: root, subject: undefined, depth: 0 };
+  yield place;
+  for (const segment of entry.route.split('/')) {
+    const { resource, depth } = place;
+    const item = resource.items.find(({ param }) => segment === `{${param}}`);
+    const subject = item && subjects.next();
+    const next = item ? item.resource : resource.resources[segment];
+    if (!next || subject?.done) return;
+    place = { resource: next, subject: subject?.value, depth: depth + 1 };
+    yield place;
+  }
+}
+
+/** The path of the page that readers use instead of the one that they have asked for. */
+export function movedTo(root: Resource, request: PageRequest): readonly string[] | undefined {
+  const { segments, identity } = request;
+  for (const { resource, subject, depth } of placesOf(root, request)) {
+    const path = resource.page(subject, segments.slice(depth), identity?.caller);
+    if (path) return path;
+  }
+  return undefined;
 }
 
 type CrumbOptions = {
@@ -198,35 +233,25 @@ type CrumbOptions = {
   readonly href: (segments: readonly string[]) => string;
 };
 
-/** The titles of the resources above the page, and of the items that the ids in its path name. */
+/** A crumb with the length of its path. */
+type PlacedCrumb = Crumb & { readonly depth: number };
+
+/** The resources above the page that have a page, and the operation. */
 export function crumbsOf(
   root: Resource,
-  rest: RestRequest | null,
+  request: PageRequest | null,
   { rootName, caller, href }: CrumbOptions,
-): Crumb[] {
-  const entries = [{ name: rootName, access: root.access }, ...(rest ? entriesOf(root, rest) : [])];
-  return entries.map(({ name, access }, index) =>
-    mayCall(caller, access) ? { name, href: href(rest?.segments.slice(0, index) ?? []) } : { name },
-  );
-}
-
-/** Ends before an item that was not found. */
-function entriesOf(root: Resource, rest: RestRequest): { name: string; access: Access }[] {
-  const entries: { name: string; access: Access }[] = [];
-  const subjects = rest.subjects.values();
-  let resource = root;
-  for (const segment of rest.entry.route.split('/').filter((part) => part !== '')) {
-    const operation = resource.operations[segment];
-    if (operation) return [...entries, { name: operation.title, access: operation.access }];
-    const item = resource.items.find(({ param }) => segment === `{${param}}`);
-    const subject = item && subjects.next();
-    const next = item ? item.resource : resource.resources[segment];
-    if (!next || subject?.done) return entries;
-    resource = next;
-    entries.push({
-      name: subject ? resource.titleOf(subject.value) : resource.title,
-      access: resource.access,
-    });
-  }
-  return entries;
+): PlacedCrumb[] {
+  if (!request) return [{ name: rootName, depth: 0, href: href([]) }];
+  const { entry, segments } = request;
+  const { operation, resource: own } = entry;
+  const crumbs = [...placesOf(root, request)]
+    .filter(({ resource, subject }) => resource.page(subject, [], caller) === undefined)
+    .map(({ resource, subject, depth }) => ({
+      name: depth === 0 ? rootName : subject === undefined ? resource.title : resource.titleOf(subject),
+      depth,
+      ...(mayCall(caller, resource.access) && { href: href(segments.slice(0, depth)) }),
+    }));
+  const hasCrumb = operation !== undefined && operation !== own.onPost;
+  return hasCrumb ? [...crumbs, { name: operation.title, depth: segments.length }] : crumbs;
 }

@@ -1,11 +1,12 @@
 // The input of a form: what its page shows at first, after a refusal, and after the session has ended.
-import type { Problem } from '../lib/errors.ts';
+import { type Problem, problemsOf } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { parseJsonObject } from '../rest/field-types.ts';
 import { metaOf, requestedFields } from '../rest/fields.ts';
 import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
 import { type RestRequest, maxNextLength } from '../rest/request.ts';
 import type { Operation } from '../rest/resource.ts';
+import type { PageRequest } from './frame.ts';
 
 type Texts = Record<string, string | undefined>;
 
@@ -52,7 +53,7 @@ function readShown(form: Form): Texts {
 }
 
 /** A link to the page may fill in its form. */
-export function textsOfLink({ queryText, subject }: RestRequest, operation: Operation): Texts {
+export function textsOfLink({ queryText, subject }: PageRequest, operation: Operation): Texts {
   const given = parseUrlencoded(queryText, requestedFields(operation.fields));
   return presentTexts(subject?.found, given, operation);
 }
@@ -67,6 +68,18 @@ function linkedTexts(form: Form, operation: Operation): Record<string, string> {
     .filter((name) => name === 'next' || isShown(name))
     .map((name) => [name, textIn(form, name)] as const);
   return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** A field of several inputs has its problems in the words of these inputs. */
+export function explainProblems({ entry, form }: RestRequest, problems: readonly Problem[]): Problem[] {
+  const { operation } = entry;
+  return problems.flatMap((problem, index) => {
+    const { field = '' } = problem;
+    const words = operation && metaIn(operation, field)?.parts?.explain?.(textIn(form, field) ?? '');
+    if (!words) return problem;
+    const isFirst = problems.findIndex((other) => other.field === field) === index;
+    return isFirst ? problemsOf(field, words) : [];
+  });
 }
 
 type NewerValues = { readonly shown: Texts; readonly problems: readonly Problem[] };

@@ -57,7 +57,8 @@ export type Layout = {
   /** The address of test control, if it is on. */
   readonly controlHref?: string | undefined;
   /** About the operation that has just redirected here. */
-  readonly notice?: { readonly text: string; readonly link?: PageLink | undefined } | undefined;
+  readonly notice?:
+    { readonly text: string; readonly link?: PageLink | undefined; readonly isProblem?: boolean } | undefined;
 };
 
 export type NavigationLink = PageLink & {
@@ -136,7 +137,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
         <main id="content" tabindex="-1" data-printed="${name}, ${formatTime(layout.now)}">
           ${
             notice &&
-            html`<p role="status" class="result">
+            html`<p ${notice.isProblem ? html`role="alert" class="problems"` : html`role="status" class="result"`}>
               ${notice.text} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
             </p>`
           }

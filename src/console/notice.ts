@@ -8,8 +8,8 @@ type PageNotice = NonNullable<Layout['notice']>;
 
 const maxTextLength = 500;
 
-export function writeNotice({ text, link }: PageNotice, isHttps: boolean): string {
-  const json = JSON.stringify({ text: truncate(text, maxTextLength), link });
+export function writeNotice({ text, ...rest }: PageNotice, isHttps: boolean): string {
+  const json = JSON.stringify({ text: truncate(text, maxTextLength), ...rest });
   return `${noticeCookie}=${Buffer.from(json).toString('base64url')}; Max-Age=60; ${cookieAttributes(isHttps)}`;
 }
 
@@ -21,9 +21,12 @@ export function clearNotice(isHttps: boolean): string {
 export function readNotice(cookie: string | undefined): PageNotice | undefined {
   if (cookie === undefined || cookie.length > 4096) return undefined;
   try {
-    const { text, link } = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<string, unknown>;
+    const { text, link, isProblem } = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<
+      string,
+      unknown
+    >;
     if (typeof text !== 'string' || text === '') return undefined;
-    return { text, link: readLink(link) };
+    return { text, link: readLink(link), isProblem: isProblem === true };
   } catch {
     return undefined;
   }

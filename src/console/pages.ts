@@ -1,7 +1,5 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { type Html, html } from '../lib/html.ts';
-import type { Json } from '../lib/json.ts';
-import { truncate } from '../lib/text.ts';
 import { ownPath } from '../rest/request.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
 import { type PageAction, actionButton, hiddenFields } from './action.ts';
@@ -14,7 +12,6 @@ import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 type ApiLink = PageLink & {
   readonly code: string;
   readonly isClosed: boolean;
-  readonly description: string | undefined;
 };
 
 /** A form on the page of a resource. `address` is the one for programs. */
@@ -27,14 +24,12 @@ type ResourceView = {
   readonly children: readonly ApiLink[];
   readonly operations: readonly ApiLink[];
   readonly form: ResourceForm | undefined;
-  /** Undefined if the lists of links say the same. */
-  readonly json: Json | undefined;
   readonly view: Html | undefined;
   readonly hasCsv: boolean;
 };
 
 export function resourcePage(layout: Layout, shown: ResourceView): Page {
-  const { address, query, description, children, operations, form, json, view } = shown;
+  const { address, query, description, children, operations, form, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const links = html`<div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>`;
   const commands = commandView(
@@ -48,29 +43,12 @@ export function resourcePage(layout: Layout, shown: ResourceView): Page {
       ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
     ],
   );
-  // A page without a view of its own is for readers of the API.
-  return view
-    ? renderPage(
-        layout,
-        html`${view} ${form && operationForm(layout, form.operation, form)}`,
-        html`<p class="lead">${description}</p>
-          ${links} ${commands}`,
-      )
-    : renderPage(
-        layout,
-        html`<p class="lead">${description}</p>
-          ${json !== undefined && renderJson(json)} ${form && operationForm(layout, form.operation, form)} ${links}`,
-        commands,
-      );
-}
-
-/** A plan may have megabytes. */
-const maxJsonLength = 100_000;
-
-function renderJson(json: Json): Html {
-  const text = JSON.stringify(json, null, 2);
-  return html`<pre tabindex="0">${truncate(text, maxJsonLength)}</pre>
-    ${text.length > maxJsonLength && html`<p>This page shows a part only; <code>f=json</code> returns everything.</p>`}`;
+  return renderPage(
+    layout,
+    html`${view} ${form && operationForm(layout, form.operation, form)}`,
+    html`<p class="lead">${description}</p>
+      ${links} ${commands}`,
+  );
 }
 
 function linkList(heading: string, links: readonly ApiLink[]): Html | false {
@@ -78,7 +56,7 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
     links.length > 0 &&
     html`<section>
       <h2>${heading}</h2>
-      <ul class="${links[0]?.description === undefined ? 'links' : 'links explained'}">
+      <ul class="links">
         ${links.map(linkView)}
       </ul>
       ${links.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
@@ -86,14 +64,13 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
   );
 }
 
-function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
+function linkView({ name, code, href, isClosed }: ApiLink): Html {
   return html`<li>
     ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
-    ${description !== undefined && html`<p class="hint">${description}</p>`}
   </li> `;
 }
 
-function commandView(commands: readonly string[], links: readonly PageLink[]): Html {
+function commandView(commands: readonly string[], links: readonly PageLink[] = []): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
@@ -103,11 +80,10 @@ function commandView(commands: readonly string[], links: readonly PageLink[]): H
 
 type OperationView = FormView & {
   readonly address: string;
-  readonly result?: {
-    readonly json: Json;
+  readonly secret?: {
     readonly text: string;
     readonly link: PageLink | undefined;
-    readonly shownOnce: Outcome['shownOnce'];
+    readonly shownOnce: NonNullable<Outcome['shownOnce']>;
     readonly nextStep: PageAction | undefined;
   };
   readonly parent: PageLink;
@@ -116,44 +92,30 @@ type OperationView = FormView & {
 };
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
-  const { result, parent, entered } = view;
-  const commands = commandView([postCommand(view.address, operation, view.entered)], []);
+  const { secret, parent, entered } = view;
+  const commands = commandView([postCommand(view.address, operation, entered)]);
   if (view.view) {
     const lead = html`<p class="lead">${operation.description}</p>`;
     return renderPage(layout, view.view, html`${lead} ${commands}`);
   }
-  // A path with the id of a new item exists only later.
-  const back = /\{|%7B/i.test(entered.next ?? '') ? undefined : ownPath(entered.next ?? '');
+  const { next = '' } = entered;
+  const back = hasName(next) ? undefined : ownPath(next);
   return renderPage(
     layout,
     html`<p class="lead">${operation.description}</p>
-      ${result ? resultView(result) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
-      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${titleAgain(operation)}</a></p>`}`,
+      ${secret ? secretView(secret) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
+      ${secret && html`<p><a href="${parent.href}">Back to ${parent.name}</a></p>`}`,
     commands,
   );
 }
 
-/** Such as `Create another webhook`. */
-function titleAgain({ title }: Operation): string {
-  const another = title.replace(/^(Create|Add|Upload) /, '$1 another ');
-  return another === title ? `${title} again` : another;
+/** A path with the id of a new item exists only later. */
+export function hasName(next: string): boolean {
+  return /\{|%7B/i.test(next);
 }
 
-/** The sentence says everything that a plain success does. */
-function resultView(result: NonNullable<OperationView['result']>): Html {
-  const { json, text, link, shownOnce } = result;
-  if (shownOnce) return secretView(result, shownOnce);
-  const isPlain = JSON.stringify(json) === '{"status":"success"}';
-  return html`<section role="status" class="result" aria-labelledby="result">
-    <h2 id="result">${text}</h2>
-    ${link && html`<p><a href="${link.href}">${link.name}</a></p>`} ${!isPlain && renderJson(json)}
-  </section>`;
-}
-
-function secretView(
-  { text, link, nextStep }: NonNullable<OperationView['result']>,
-  { label, value, hint }: NonNullable<Outcome['shownOnce']>,
-): Html {
+function secretView({ text, link, nextStep, shownOnce }: NonNullable<OperationView['secret']>): Html {
+  const { label, value, hint } = shownOnce;
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
     <p><strong>${label}</strong> ${hint}</p>

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { type Identity, mayCall } from '../lib/caller.ts';
-import type { Problem } from '../lib/errors.ts';
+import type { Problem, ServiceError } from '../lib/errors.ts';
 import { type Json, plainJson } from '../lib/json.ts';
 import { metaOf } from '../rest/fields.ts';
 import { textIn } from '../rest/form.ts';
@@ -22,8 +22,16 @@ import {
 } from '../rest/resource.ts';
 import type { PageAction } from './action.ts';
 import type { FormView } from './form.ts';
-import { type Frame, crumbsOf } from './frame.ts';
-import { enteredTexts, keepInput, newerValues, presentTexts, shortText, textsOfLink } from './input.ts';
+import { type Frame, type PageRequest, crumbsOf, movedTo } from './frame.ts';
+import {
+  enteredTexts,
+  explainProblems,
+  keepInput,
+  newerValues,
+  presentTexts,
+  shortText,
+  textsOfLink,
+} from './input.ts';
 import { sentenceOf } from './labels.ts';
 import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
@@ -31,6 +39,7 @@ import {
   type ResourceForm,
   errorPage,
   errorTitle,
+  hasName,
   operationPage,
   resourcePage,
   signInPage,
@@ -48,6 +57,10 @@ type HtmlResponderOptions = {
 
 type FormState = { readonly error?: PageError; readonly result?: Outcome };
 
+type Refusal = Pick<FormView, 'entered'> & { readonly status: number; readonly error: PageError };
+
+type RefusalFacts = Pick<ServiceError, 'problems' | 'onPage'> & { readonly identity: Identity | undefined };
+
 type PageError = FormError & {
   readonly code: number;
   readonly retryAfter?: string | undefined;
@@ -62,33 +75,32 @@ export class HtmlResponder {
     this.#options = options;
   }
 
-  sendForm(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
-    return this.#sendForm(rest, reply, 200, {});
+  async sendForm(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
+    return this.#sendMoved(rest, reply) ?? this.#sendForm(rest, reply, 200, {});
   }
 
   async sendOutcome(rest: RestRequest, reply: FastifyReply, outcome: Outcome): Promise<FastifyReply> {
     if (outcome.seeOther !== undefined) return this.#seeOther(reply, outcome.seeOther, outcome.notice);
     const { operation } = rest.entry;
-    if (!operation) return this.#sendResource(rest, reply, plainJson(outcome.json));
-    const next = this.#nextPage(rest, outcome);
-    if (next !== undefined && !outcome.shownOnce)
-      return this.#seeOther(reply, next, noticeOf(operation, outcome));
-    return this.#sendForm(rest, reply, 200, { result: outcome });
+    if (!operation)
+      return this.#sendMoved(rest, reply) ?? this.#sendResource(rest, reply, plainJson(outcome.json));
+    const next = ownPath(fillIn(textIn(rest.form, 'next') ?? '', outcome.names ?? {}));
+    if (outcome.shownOnce || (outcome.view && next === undefined))
+      return this.#sendForm(rest, reply, 200, { result: outcome });
+    const about = this.#linkOf(outcome.notice?.link)?.href;
+    const page = next ?? about ?? this.#path(pathOfResource(rest));
+    return this.#seeOther(reply, page, noticeOf(operation, outcome));
   }
 
-  /** A form on the page of its resource leads back to that page. Others lead to what the outcome is about. */
-  #nextPage(rest: RestRequest, outcome: Outcome): string | undefined {
-    const { names = {} } = outcome;
-    const { operation, resource } = rest.entry;
-    const own = resource.onPost === operation ? this.#path(rest.segments) : undefined;
-    const next = fillIn(textIn(rest.form, 'next') ?? '', names);
-    return ownPath(next) ?? own ?? this.#linkOf(outcome.notice?.link)?.href;
+  #sendMoved(rest: RestRequest, reply: FastifyReply): FastifyReply | undefined {
+    const path = movedTo(this.#options.root, rest);
+    return path && this.#seeOther(reply, addressOf(this.#path(path), pageQuery(rest)));
   }
 
-  #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
+  #seeOther(reply: FastifyReply, path: string, notice?: Notice & { readonly isProblem?: boolean }) {
     if (notice) {
       const link = this.#linkOf(notice.link);
-      const shown = { text: notice.text, link: link?.href === path ? undefined : link };
+      const shown = { ...notice, link: link?.href === path ? undefined : link };
       void reply.header('set-cookie', writeNotice(shown, this.#options.urls.isHttps));
     }
     return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
@@ -110,7 +122,7 @@ export class HtmlResponder {
   }
 
   /** A notice is shown once. */
-  #send(rest: RestRequest | null, reply: FastifyReply, status: number, page: Page, headers = {}) {
+  #send(rest: PageRequest | null, reply: FastifyReply, status: number, page: Page, headers = {}) {
     if (rest?.noticeCookie !== undefined)
       void reply.header('set-cookie', clearNotice(this.#options.urls.isHttps));
     return sendHtml(reply, status, page, headers);
@@ -121,15 +133,16 @@ export class HtmlResponder {
     rest: RestRequest | null,
     reply: FastifyReply,
     { status, headers, body }: ErrorResponse,
-    { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
+    { identity, problems, onPage }: RefusalFacts,
   ): Promise<FastifyReply> {
     if (rest) rest.identity = identity;
     const newer = rest && status === 409 ? newerValues(rest) : undefined;
-    const shown = [...problems, ...(newer?.problems ?? [])];
+    const shown = [...(rest ? explainProblems(rest, problems) : problems), ...(newer?.problems ?? [])];
     const fields = rest ? fieldsOf(rest.entry) : {};
     const error = {
       ...body.error,
-      ...(status === 400 && problems.length > 0 && { message: correctionOf(problems) }),
+      message:
+        onPage ?? (status === 400 && problems.length > 0 ? correctionOf(problems) : body.error.message),
       ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
       problems: shown,
       shown: newer?.shown,
@@ -139,6 +152,14 @@ export class HtmlResponder {
     // The page shows a refused form again with the entered values, unless the caller may not open it.
     const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
     if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
+    return this.#sendErrorPage(rest, reply, { status, error, identity });
+  }
+
+  async #sendErrorPage(
+    rest: RestRequest | null,
+    reply: FastifyReply,
+    { status, error, identity }: Omit<Refusal, 'entered'> & Pick<RefusalFacts, 'identity'>,
+  ): Promise<FastifyReply> {
     const layout = await this.#layout(rest, errorTitle(status), identity);
     return this.#send(rest, reply, status, errorPage(layout, error, linksOn(layout)));
   }
@@ -146,7 +167,7 @@ export class HtmlResponder {
   /** The form of an earlier session is not executed, also if the browser has a new session. */
   #sendSignedOut(rest: RestRequest, reply: FastifyReply, status: number, error: PageError): FastifyReply {
     const { operation } = rest.entry;
-    if (!rest.isPost || operation?.form !== 'derived')
+    if (!rest.isPost || !operation || operation.form === 'sign-in')
       return this.#sendSignIn(rest, reply, status, { error });
     const own = this.#path(rest.segments);
     const kept = keepInput(rest, operation, own);
@@ -157,32 +178,38 @@ export class HtmlResponder {
     });
   }
 
-  async #sendResource(rest: RestRequest, reply: FastifyReply, json: Json): Promise<FastifyReply> {
+  /** `refused` is the state of the form on the page. */
+  async #sendResource(
+    rest: PageRequest,
+    reply: FastifyReply,
+    json: Json,
+    refused?: Refusal,
+  ): Promise<FastifyReply> {
     const { frame, urls, prefix } = this.#options;
     const { entry, segments, identity } = rest;
     const { resource } = entry;
     const subject = rest.subject?.found;
     const caller = identity?.caller;
     const query = pageQuery(rest);
-    const allowed = (
-      entries: Readonly<Record<string, Pick<Resource, 'title' | 'description' | 'access' | 'duringJob'>>>,
-    ) =>
+    const allowed = (entries: Readonly<Record<string, Pick<Resource, 'title' | 'access' | 'duringJob'>>>) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
-        .map(([name, { title, description, duringJob }]) => ({
+        .map(([name, { title, duringJob }]) => ({
           name: title,
           code: name,
           href: this.#path([...segments, name]),
           isClosed: duringJob === 'closed' && frame.isJobRunning,
-          description: resource.isFolder ? description : undefined,
         }));
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
-    const view = await resource.view?.(this.#pageContext(rest, json));
+    const render = async () => resource.view?.(this.#pageContext(rest, json));
+    // The form is shown again also while the database is unavailable.
+    const view = await (refused ? render().catch(() => undefined) : render());
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const layout = {
       ...(await this.#layout(rest, resource.titleOf(subject, query))),
       search: segments.length === 0 ? query.get('q') : null,
       reloads: resource.isInProgress(subject),
+      isError: refused !== undefined,
     };
     const page = resourcePage(layout, {
       address: urls.shellUrl(prefix, segments),
@@ -193,31 +220,32 @@ export class HtmlResponder {
       form: this.#ownForm(
         rest,
         operations.some(({ code }) => code === resource.form),
+        refused,
       ),
-      json: resource.isFolder ? undefined : json,
       view,
       hasCsv: resource.csv !== undefined,
     });
-    return this.#send(rest, reply, 200, page);
+    return this.#send(rest, reply, refused?.status ?? 200, page);
   }
 
   /** The form on the page of a resource, which leads back to the page. */
-  #ownForm(rest: RestRequest, isOffered: boolean): ResourceForm | undefined {
+  #ownForm(rest: PageRequest, isOffered: boolean, refused?: Refusal): ResourceForm | undefined {
     const { onPost, form = '', operations } = rest.entry.resource;
     const operation = isOffered ? operations[form] : onPost;
     if (!operation) return undefined;
     const segments = isOffered ? [...rest.segments, form] : rest.segments;
     const next = isOffered && { next: this.#path(rest.segments) };
-    const entered = { ...next, ...textsOfLink(rest, operation) };
+    const entered = { ...next, ...(refused?.entered ?? textsOfLink(rest, operation)) };
     return {
       ...this.#formView(rest, operation, entered),
+      error: refused?.error,
       operation,
       action: this.#path(segments),
       address: this.#options.urls.shellUrl(this.#options.prefix, segments),
     };
   }
 
-  #pageContext(rest: RestRequest, json: Json): PageContext<unknown, never> {
+  #pageContext(rest: PageRequest, json: Json): PageContext<unknown, never> {
     const { frame } = this.#options;
     const { segments, identity } = rest;
     const query = pageQuery(rest);
@@ -235,7 +263,7 @@ export class HtmlResponder {
     };
   }
 
-  #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {
+  #formView(rest: PageRequest, operation: Operation, entered: FormView['entered']): FormView {
     const suggestions = operation.suggest(rest.subject?.found, rest.identity?.caller);
     const unchanged = rest.subject ? operation.unchanged(rest.subject.found) : {};
     return { action: this.#path(rest.segments), entered, suggestions, unchanged };
@@ -249,31 +277,32 @@ export class HtmlResponder {
   ): Promise<FastifyReply> {
     const { urls, prefix } = this.#options;
     const { segments } = rest;
-    const { operation, resource } = rest.entry;
+    const { operation } = rest.entry;
     if (!operation || operation.form === 'sign-in')
       return this.#sendSignIn(rest, reply, status, error ? { error } : {});
     const entered = rest.isPost
       ? { ...enteredTexts(rest, operation), ...error?.shown }
       : presentTexts(rest.subject?.found, rest.form, operation);
+    // A form may be refused before its caller is known.
+    const isKnown = mayCall(rest.identity?.caller, operation.access);
+    const formPage = { ...this.#pageContext(rest, null), entered, error };
+    const shown = isKnown ? (result ?? operation).view?.(formPage) : undefined;
+    // The database may be unavailable.
+    const view = await (error ? shown?.catch(() => undefined) : shown);
+    if (!result?.shownOnce && !view && !hasOwnPage(rest, operation))
+      return this.#sendElsewhere(rest, reply, error && { status, error, entered });
     const title = formTitle(rest, operation, entered);
     const layout = { ...(await this.#layout(rest, title)), isError: error !== undefined };
-    const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
-    // A form may be refused before its caller is known.
-    const hasView = mayCall(rest.identity?.caller, operation.access);
-    const formPage = { ...this.#pageContext(rest, null), entered, error };
-    const view = hasView ? (result ?? operation).view?.(formPage) : undefined;
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),
       address: urls.shellUrl(prefix, segments),
-      parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
+      parent: { name: layout.crumbs.at(-2)?.name ?? 'the list', href: this.#path(pathOfResource(rest)) },
       error,
-      // The derived form shows an error too: the database may be unavailable.
-      view: await (error ? view?.catch(() => undefined) : view),
+      view,
       warning:
         rest.subject && !result && !error ? await operation.warning(rest.subject.found, entered) : undefined,
-      ...(result && {
-        result: {
-          json: plainJson(result.json),
+      ...(result?.shownOnce && {
+        secret: {
           text: noticeOf(operation, result).text,
           link: this.#linkOf(result.notice?.link),
           shownOnce: result.shownOnce,
@@ -282,6 +311,30 @@ export class HtmlResponder {
       }),
     });
     return this.#send(rest, reply, status, page);
+  }
+
+  /**
+   * The form of the operation is on the page of its resource, or another page has a button for it, which `next` leads
+   * back to: that page says why the operation was refused.
+   */
+  #sendElsewhere(
+    rest: RestRequest,
+    reply: FastifyReply,
+    refused: Refusal | undefined,
+  ): FastifyReply | Promise<FastifyReply> {
+    const own = this.#path(pathOfResource(rest));
+    const next = textIn(rest.form, 'next') || undefined;
+    // The page of a new item does not exist.
+    const left = (next !== undefined && !hasName(next) && ownPath(next)) || own;
+    const isOnResource = hasFormOnResource(rest);
+    if (!refused) return this.#seeOther(reply, isOnResource ? addressOf(own, pageQuery(rest)) : left);
+    const { status, error } = refused;
+    const mayRead = mayCall(rest.identity?.caller, rest.entry.resource.access);
+    if (isOnResource && mayRead) return this.#sendResource(requestForResource(rest), reply, null, refused);
+    if (next === undefined)
+      return this.#sendErrorPage(rest, reply, { status, error, identity: rest.identity });
+    const text = [error.message, ...error.details].join(' ');
+    return this.#seeOther(reply, left, { text, isProblem: true });
   }
 
   #sendSignIn(
@@ -315,7 +368,7 @@ export class HtmlResponder {
     return this.#send(rest, reply, status, page, { 'referrer-policy': 'same-origin' });
   }
 
-  async #layout(rest: RestRequest | null, title: string, identity = rest?.identity): Promise<Layout> {
+  async #layout(rest: PageRequest | null, title: string, identity = rest?.identity): Promise<Layout> {
     const { frame, root, rootName, isNavigated } = this.#options;
     const layout = await frame.layout({
       title,
@@ -335,7 +388,7 @@ export class HtmlResponder {
     return this.#options.urls.path(this.#options.prefix, segments);
   }
 
-  #requestedPath(rest: RestRequest | null): string {
+  #requestedPath(rest: PageRequest | null): string {
     const isShort = rest && !rest.isPost && shortText(rest.queryText) !== undefined;
     const query = isShort ? pageQuery(rest).toString() : '';
     return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
@@ -356,6 +409,36 @@ function correctionOf(problems: readonly Problem[]): string {
 
 function noticeOf({ title }: Operation, { notice }: Outcome): Notice {
   return notice ?? { text: `${title}: accepted.` };
+}
+
+/** The path of the resource whose page has the form or the button of the operation. */
+function pathOfResource({ entry: { operation, resource }, segments }: RestRequest): readonly string[] {
+  return operation === undefined || operation === resource.onPost ? segments : segments.slice(0, -1);
+}
+
+function isOffered({ subject, entry: { operation, resource } }: RestRequest): boolean {
+  const name = Object.keys(resource.operations).find((one) => resource.operations[one] === operation);
+  return name === undefined || !subject || resource.isOffered(subject.found, name);
+}
+
+/** Whether the page of the resource has the form. */
+function hasFormOnResource(rest: RestRequest): boolean {
+  const { operation, resource } = rest.entry;
+  const { form = '', operations, onPost } = resource;
+  return operation !== undefined && operation === (operations[form] ?? onPost) && isOffered(rest);
+}
+
+/** Without it, the operation would show a form for programs, or one that is refused. */
+function hasOwnPage(rest: RestRequest, { form }: Operation): boolean {
+  return form === 'derived' && isOffered(rest) && !hasFormOnResource(rest);
+}
+
+function requestForResource(rest: RestRequest): PageRequest {
+  const { entry, subject, subjects, identity, isPost, queryText, noticeCookie } = rest;
+  const segments = pathOfResource(rest);
+  const route = entry.route.split('/').slice(0, segments.length).join('/');
+  const page = { entry: { ...entry, route, operation: undefined }, segments, subject, subjects };
+  return { ...page, identity, isPost, queryText, noticeCookie };
 }
 
 /** An operation of an item names the item. */
@@ -401,7 +484,7 @@ function linksOn({ crumbs, homeHref, session }: Layout): PageLink[] {
 }
 
 /** A secret must not get into a link. */
-function pageQuery({ queryText, entry }: RestRequest): URLSearchParams {
+function pageQuery({ queryText, entry }: PageRequest): URLSearchParams {
   const query = new URLSearchParams(queryText);
   query.delete('token');
   query.delete('f');

@@ -56,6 +56,8 @@ type ErrorOptions = {
   allow?: readonly string[];
   /** The element of a SOAP request that caused the error. */
   element?: string | undefined;
+  /** The message in the words of a page, which does not name fields of the API. */
+  onPage?: string | undefined;
 };
 
 export class ServiceError extends Error {
@@ -64,6 +66,7 @@ export class ServiceError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly allow: readonly string[] | undefined;
   readonly element: string | undefined;
+  readonly onPage: string | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
     super(message);
@@ -73,6 +76,7 @@ export class ServiceError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
     this.element = options.element;
+    this.onPage = options.onPage;
   }
 }
 

@@ -47,7 +47,7 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
     access: 'member',
     answer: modeAnswer,
     read: () => currentMode(store, isJobRunning(store)),
-    view: ({ json, now }) => modeView(json, store.read(modeSetting), now),
+    view: ({ now }) => modeView(currentMode(store, isJobRunning(store)), store.read(modeSetting), now),
     form: 'update',
     isOffered: () => !isJobRunning(store),
     operations: {

@@ -31,8 +31,6 @@ export type FieldMeta = {
   readonly picks?: readonly PickOption[];
   /** A control of several inputs, whose names begin with `boxName`. */
   readonly parts?: Parts;
-  /** Whether the list has no other entries than `picks`. */
-  readonly isClosedList?: boolean;
   /** Whether a form requires the field although a program may leave it out. */
   readonly isRequiredInForm?: boolean;
   /** Forms fold these fields, because few callers need them. */
@@ -49,12 +47,21 @@ declare module 'zod' {
 }
 
 export type Parts = {
-  /** The inputs for a text of the field. Without it, the derived form shows the text. */
-  readonly render?: (text: string) => Html;
+  /** The inputs of the field. Without it, the derived form shows the text. */
+  readonly render?: (entered: EnteredParts) => Html;
   /** The text of the field, from the values of the inputs by their names after `boxName`. */
   readonly join: (values: Readonly<Record<string, string>>) => string;
   /** A text of the field in words. Default: the text. */
   readonly format?: (text: string) => string;
+  /** What is wrong with a text, in the words of the inputs. Undefined: the problems of the field. */
+  readonly explain?: (text: string) => readonly string[] | undefined;
+};
+
+export type EnteredParts = {
+  /** The text of the field. Undefined: nothing was entered yet. */
+  readonly text: string | undefined;
+  readonly problems: readonly string[];
+  readonly isRequired: boolean;
 };
 
 export type PickOption = { readonly value: string; readonly label: string; readonly description: string };
@@ -130,14 +137,14 @@ const boxFields = oncePer((fields: Fields): ReadonlyMap<string, Parts | undefine
   return new Map(boxed.map(([name, field]) => [name, metaOf(field).parts]));
 });
 
-/** Joins the boxes or parts of each field, if the form has the input with the name `boxName`. */
+/** Joins the boxes or parts of each field that the form lacks, if it has the input with the name `boxName`. */
 export function joinBoxes(fields: Fields, form: Form): Form {
   const boxed = boxFields(fields);
   if (boxed.size === 0) return form;
   const joined: Record<string, Raw> = { ...form };
   for (const [name, parts] of boxed) {
     const others = form[boxName(name)];
-    if (typeof others !== 'string') continue;
+    if (typeof others !== 'string' || form[name] !== undefined) continue;
     const named = Object.keys(form)
       .filter((key) => key.startsWith(boxName(name)))
       .map((key): [string, string] => [key.slice(boxName(name).length), textIn(form, key) ?? '']);
@@ -198,7 +205,6 @@ const formKeys: Record<keyof FieldMeta, true> = {
   choiceLabels: true,
   picks: true,
   parts: true,
-  isClosedList: true,
   isRequiredInForm: true,
   isAdvanced: true,
   blankValue: true,

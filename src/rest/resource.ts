@@ -22,6 +22,8 @@ export type Call<S, V> = {
   /** Identifies and authorizes the caller again, for a read that waits before its answer. */
   readonly requireCallerNow: () => Promise<Caller>;
   readonly request: RequestContext;
+  /** Whether a page has sent it: the session of a browser, with its form token. */
+  readonly isForm: boolean;
 };
 
 /** The call of an operation. An operation that writes calls `update` or `auditEntry` once. */
@@ -118,16 +120,17 @@ type ResourceOf<S, V, J, P = J> = {
   readonly read: (call: Call<S, V>) => J | SharedJson | Promise<J | SharedJson>;
   readonly csv: CsvExport<S, V> | undefined;
   readonly onPost: Operation<S> | undefined;
+  /** Its page. Without a view, `page` must lead to another one. */
   readonly view: View<S, P> | undefined;
-  /** The operation whose form the page shows. Without one: that of `onPost`. */
+  /** The operation whose form the page shows. Without one: that of `onPost`. The view then gets no JSON. */
   readonly form: string | undefined;
-  /** Whether its page is only a list of resources and operations, which are then explained. */
-  readonly isFolder: boolean;
   /** The operations that the page lists now: not those that would be refused. */
   readonly isOffered: (subject: S, operation: string) => boolean;
   /** Whether something on the page is in progress: browsers without scripts then reload the page. */
   readonly isInProgress: (subject: S) => boolean;
   readonly titleOf: (subject: S, query?: URLSearchParams) => string;
+  /** The path of the page that readers use instead. `beneath` is the rest of the path that they have asked for. */
+  readonly page: (subject: S, beneath: readonly string[], caller: Caller) => readonly string[] | undefined;
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
   /** Children whose names are data. */
@@ -180,7 +183,7 @@ export type FormPage<S = unknown> = PageContext<S> & {
   readonly error: FormError | undefined;
 };
 
-/** A page for what was entered. Undefined: the derived page. */
+/** A page for what was entered. Undefined: the page without a view. */
 type ViewOfForm<S> = (page: FormPage<S>) => Promise<Html | undefined> | undefined;
 
 /** `V` is the type of the values of the fields, `C` that of what `check` prepares and `P` that of what `run` gets of it. */
@@ -217,7 +220,8 @@ type OperationOf<S, V, C, P = C> = {
   readonly check: ((call: Call<S, Partial<V>>) => Checked<C> | Promise<Checked<C>>) | undefined;
   /** Who calls an operation that needs no token. Undefined: nobody is known, so the audit trail records nothing. */
   readonly actor: ((call: Call<S, Partial<V>>) => Actor | undefined | Promise<Actor | undefined>) | undefined;
-  readonly form: 'derived' | 'sign-in';
+  /** `elsewhere`: other pages have a button for it, or its view is the form. */
+  readonly form: 'derived' | 'sign-in' | 'elsewhere';
   readonly view: ViewOfForm<S>;
   /** For the OpenAPI document: the errors that do not follow from the other properties. */
   readonly refusals: readonly ErrorKind[];
@@ -255,10 +259,10 @@ export function resource<
     onPost: undefined,
     view: undefined,
     form: undefined,
-    isFolder: false,
     isOffered: () => true,
     isInProgress: () => false,
     titleOf: () => described.title,
+    page: () => undefined,
     resources: {},
     operations: {},
     items: [],
@@ -267,14 +271,16 @@ export function resource<
 }
 
 export function folder<S>(
-  described: Described<Pick<Resource<S>, 'title' | 'description' | 'access'>, 'title' | 'description'>,
+  described: Described<
+    Pick<Resource<S>, 'title' | 'description' | 'access' | 'page'>,
+    'title' | 'description'
+  >,
   resources: Record<string, Resource<S>>,
 ): Resource<S> {
   return resource({
     ...described,
     resources,
     answer: resourceListAnswer,
-    isFolder: true,
     read: () => ({ resources: Object.keys(resources).sort() }),
   });
 }

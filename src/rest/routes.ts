@@ -52,7 +52,7 @@ type PageResponder = {
     rest: RestRequest | null,
     reply: FastifyReply,
     response: ErrorResponse,
-    facts: { identity: Identity | undefined; problems: readonly Problem[] },
+    facts: Pick<ServiceError, 'problems' | 'onPage'> & { identity: Identity | undefined },
   ) => FastifyReply | Promise<FastifyReply>;
 };
 
@@ -316,6 +316,7 @@ function openCall(rest: RestRequest, authenticator: Authenticator) {
     tokenHash: known?.tokenHash,
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: rest,
+    isForm: rest.isPost && (identity?.formToken ?? '') !== '',
     prepared: undefined as never,
     update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
     auditEntry: (facts) => requireAudit(audit).createEntry(facts),
@@ -349,7 +350,8 @@ async function sendError(
   const format = request.rest?.format ?? guessFormat(request);
   if (responder && format === 'html') {
     const identity = request.rest?.identity ?? (await identifySession(request, authenticator.identify));
-    return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
+    const { problems = [], onPage } = error ?? {};
+    return responder.sendError(request.rest, reply, response, { identity, problems, onPage });
   }
   return sendPlainAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
 }

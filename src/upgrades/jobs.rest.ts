@@ -17,13 +17,7 @@ import { type Job, isOpen, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobListView, jobTitle } from './pages/job-parts.ts';
 import { jobView } from './pages/jobs.ts';
-import {
-  ignoreWindowsField,
-  ignoredWindows,
-  requireWindow,
-  startAtField,
-  startProblems,
-} from './windows.rest.ts';
+import { ignoredWindows, requireWindow, startFields, startProblems } from './windows.rest.ts';
 
 const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled', 'scheduled']);
 const code = z
@@ -138,15 +132,10 @@ export function historyResource(options: JobsOptions): Resource {
       ...jobToHistoryEntry(subject),
       messages: asJson((await jobService.messages(subject)).messages),
     }),
-    view: (page) => {
-      // The history is closed while a job runs. After `resume` the browser must land on the page in `system/jobs`,
-      // which stays open.
-      const here = (...beneath: readonly string[]) =>
-        page.href('system', 'jobs', page.subject.id, ...beneath);
-      return jobView(options, page.subject, { ...page, here });
-    },
+    page: ({ id }) => ['system', 'jobs', id],
   });
-  return listResource(jobService, { title: 'History', name: 'history', answer: historyAnswer, entry });
+  const history = { title: 'History', name: 'history', answer: historyAnswer, entry };
+  return { ...listResource(jobService, history), page: () => ['system', 'jobs'] };
 }
 
 export function jobsResource(options: JobsOptions): Resource {
@@ -226,6 +215,11 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
   const { store, notify } = options;
   return operation<Job>({
     title: 'Cancel job',
+    isDestructive: true,
+    warning: ({ state, to }) =>
+      state === 'scheduled'
+        ? `The start of ${to} is given up. To start it later, prepare it again.`
+        : undefined,
     description:
       'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
       'current one. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
@@ -259,7 +253,7 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
   return operation({
     title: 'Reschedule job',
     description: 'Moves the start of a scheduled job.',
-    fields: { startAt: startAtField, ignoreWindows: ignoreWindowsField },
+    fields: startFields(options),
     present: ({ startAt }) => ({ startAt: String(startAt ?? '') }),
     answer: statusAnswer,
     check: ({ values: { startAt } }) => ({ problems: startProblems(startAt, runtime.now()) }),
@@ -287,6 +281,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
   const { store, jobRunner } = options;
   return operation<Job>({
     title: 'Resume job',
+    form: 'elsewhere',
     description:
       'Resumes the newest job, if it has failed, at the first step that is not done. If the job stopped before it had reverted all ' +
       'workloads, it reverts the rest.',

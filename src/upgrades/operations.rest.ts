@@ -28,7 +28,13 @@ import { type OnJobChange, startJob } from './jobs/job.ts';
 import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
-import { type PreparedJob, noSuchVersion, prepareRollback, hasSameBasis } from './planning/preflight.ts';
+import {
+  type PreparedJob,
+  hasRelease,
+  hasSameBasis,
+  noSuchVersion,
+  prepareRollback,
+} from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import { stepIds } from './planning/step-ids.ts';
 import { type UpgradeValues, planUpgrade, prepareRequest } from './planning/upgrade-request.ts';
@@ -39,16 +45,8 @@ import {
   importedManifest,
   installedVersions,
 } from './versions/deployment.ts';
-import {
-  type StartTime,
-  ignoreWindowsField,
-  ignoredWindows,
-  requireWindow,
-  startAtField,
-  startProblems,
-} from './windows.rest.ts';
+import { type StartTime, ignoredWindows, requireWindow, startFields, startProblems } from './windows.rest.ts';
 import { rollbackOptions } from './pages/versions.ts';
-import { maintenanceWindows, windowsAt } from './schedule/windows.ts';
 import { findPath } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
@@ -112,7 +110,18 @@ export type OperationsOptions = {
   notify: OnJobChange;
 };
 
-export function upgradeOperations(options: OperationsOptions): Record<string, Operation> {
+/** With the fields of a start, which the form of `plan` shows too. */
+type StartOptions = OperationsOptions & { readonly start: StartFields };
+
+type StartFields = ReturnType<typeof optionalStart>;
+
+function optionalStart(options: OperationsOptions) {
+  const { startAt, ignoreWindows } = startFields(options);
+  return { startAt: startAt.optional(), ignoreWindows, confirmVersion: confirmVersionField };
+}
+
+export function upgradeOperations(given: OperationsOptions): Record<string, Operation> {
+  const options = { ...given, start: optionalStart(given) };
   return {
     getUpgradeSettings: getUpgradeSettingsOperation(options),
     plan: planOperation(options),
@@ -170,10 +179,10 @@ const planDigestField = text(digest)
   .optional()
   .describe('The digest that plan has returned. The upgrade starts only if its plan still has this digest.');
 
-const startFields = {
-  startAt: startAtField.optional(),
-  ignoreWindows: ignoreWindowsField,
-};
+const confirmVersionField = text({ to: 256 }).optional().meta({
+  label: 'Confirmation',
+  description: 'The page of a release asks for it: the version after the upgrade. Programs need not send it.',
+});
 
 /** The answer has no envelope, so that it can be edited and sent back whole. */
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
@@ -183,6 +192,7 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
     description:
       'The settings a version asks for, with those of the versions on the path to it. Edit their values and pass the whole object to upgrade.',
     effect: 'reads',
+    form: 'elsewhere',
     fields: { upgradeId: versionField },
     answer: upgradeSettingsAnswer,
     check: ({ values: { upgradeId } }) => ({
@@ -195,12 +205,14 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   });
 }
 
-function planOperation(options: OperationsOptions): Operation {
+function planOperation(options: StartOptions): Operation {
   const { store, executor } = options;
   return operation({
     title: 'Plan',
+    titleOf: () => 'Upgrade',
     description: 'Shows what an upgrade would do and what blocks it. Starts nothing.',
     effect: 'reads',
+    form: 'elsewhere',
     fields: upgradeFields(store),
     answer: planAnswer,
     view: (page) => upgradeWizard(options, page, 'settings'),
@@ -222,17 +234,22 @@ function planOperation(options: OperationsOptions): Operation {
   });
 }
 
-function upgradeOperation(options: OperationsOptions): Operation {
+function upgradeOperation(options: StartOptions): Operation {
   return operation({
     title: 'Upgrade',
     description:
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
-    fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...startFields },
+    form: 'elsewhere',
+    fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...options.start },
     answer: statusAnswer,
     view: (page) => upgradeWizard(options, page, 'plan'),
-    check: async ({ values }) => {
+    check: async ({ values, isForm }) => {
       const { problems, prepared } = await checkUpgrade(options, values);
-      const found = [...startProblems(values.startAt, options.runtime.now()), ...licenseProblems(values)];
+      const found = [
+        ...startProblems(values.startAt, options.runtime.now()),
+        ...licenseProblems(values),
+        ...(isForm ? confirmationProblems(prepared, values.confirmVersion) : []),
+      ];
       return { problems: [...problems, ...found], ...(prepared && { prepared }) };
     },
     run: ({ values, caller, update, prepared }) => {
@@ -257,6 +274,16 @@ function licenseProblems({ licenseFile, startAt }: Partial<UpgradeValues> & Star
   return licenseFile && startAt !== undefined ? [{ field: 'licenseFile', message }] : [];
 }
 
+/** A reader confirms by hand what cannot be taken back. */
+function confirmationProblems(
+  prepared: PreparedJob | undefined,
+  confirmVersion: string | undefined,
+): Problem[] {
+  if (!prepared || prepared.to === null || !hasRelease(prepared)) return [];
+  const message = `must be ${prepared.to}: there is no way back.`;
+  return confirmVersion?.trim() === prepared.to ? [] : [{ field: 'confirmVersion', message }];
+}
+
 async function checkUpgrade(
   { store, executor }: OperationsOptions,
   values: Partial<UpgradeValues>,
@@ -274,17 +301,15 @@ async function checkUpgrade(
   };
 }
 
-function rollbackOperation(options: OperationsOptions): Operation {
+function rollbackOperation(options: StartOptions): Operation {
   const { store, runtime } = options;
+  const { startAt, ignoreWindows } = options.start;
   return operation({
     title: 'Rollback',
     description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
     isDestructive: true,
-    warning: () => {
-      const { open } = windowsAt(store.read(maintenanceWindows), runtime.now());
-      return `A rollback cannot be cancelled. The system is read-only until it has ended.${open ? '' : ' No maintenance window is open now.'}`;
-    },
-    fields: { versionManifest: versionField, ...startFields },
+    warning: () => 'A rollback cannot be cancelled. The system is read-only until it has ended.',
+    fields: { versionManifest: versionField, startAt, ignoreWindows },
     present: () => ({ versionManifest: rollbackOptions(store.read(deployment))[0]?.value ?? '' }),
     suggest: () => ({ versionManifest: rollbackOptions(store.read(deployment)) }),
     answer: statusAnswer,

@@ -16,7 +16,7 @@ import { type JobWatcher, JobService, jobStatus } from './jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/overview.ts';
-import { versionTable, versionsView } from './pages/versions.ts';
+import { versionsView } from './pages/versions.ts';
 import {
   deployment,
   importedManifest,
@@ -73,6 +73,8 @@ const manifestStatusAnswer = answerObject('ManifestStatus', 'Where the version m
 
 type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
+const overview = ['system', 'upgrades'];
+
 /** `resources` are those of other features. */
 type SystemOptions = Omit<UpgradesOptions, 'jobService'> & { resources: Record<string, Resource> };
 
@@ -82,7 +84,11 @@ export function systemResource({ resources, ...given }: SystemOptions): Resource
   // The windows can be read during a job, unlike the other resources there.
   const config = closeBeneathDuringJob(windowsResource(options));
   return folder(
-    { title: 'System', description: 'The deployment as a whole.' },
+    {
+      title: 'System',
+      description: 'The deployment as a whole.',
+      page: (_root, beneath) => (beneath.length === 0 ? overview : undefined),
+    },
     {
       upgrades: { ...upgrades, resources: { ...upgrades.resources, config } },
       jobs: jobsResource(options),
@@ -118,6 +124,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
     },
     view: upgradesPage(options),
     isInProgress: () => isJobRunning(store),
+    isOffered: (_subject, name) => name !== 'rollback' || rollbackTargets(store.read(deployment)).length > 0,
     operations: upgradeOperations(options),
     resources: childResources(options),
   });
@@ -145,8 +152,9 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
     description: string,
     answer: AnswerSchema,
     read: () => Json | Promise<Json>,
+    page: () => readonly string[] | undefined = () => overview,
     view?: View<unknown>,
-  ) => resource({ title, description, answer, read, ...(view && { view }) });
+  ) => resource({ title, description, answer, read, page, ...(view && { view }) });
   return {
     available: child(
       'Available versions',
@@ -159,6 +167,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           reasons,
           path,
         })),
+      () => undefined,
       (page) => versionsView(store, page),
     ),
     installed: child(
@@ -168,7 +177,6 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       () => ({
         updates: installedVersions(present()).map(asJson),
       }),
-      () => versionTable('Installed versions', installedVersions(present())),
     ),
     currentVersion: child(
       'Current version',
@@ -193,6 +201,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           lastImportedTimestamp: imported?.importedAt ?? null,
         };
       },
+      () => [...overview, 'available'],
     ),
     checkRollback: child(
       'Check rollback',
@@ -201,7 +210,6 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       () => ({
         updates: rollbackTargets(present()).map(asJson),
       }),
-      () => versionTable('Versions to roll back to', rollbackTargets(present())),
     ),
   };
 }

@@ -11,6 +11,7 @@ import { type Resource, operation, resource, succeeded } from '../rest/resource.
 import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { ignoreWindowsParts, whenParts } from './pages/start.ts';
 import { windowParts, windowsView } from './pages/windows.ts';
 import {
   maintenanceWindows,
@@ -72,7 +73,7 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
       const windows = store.read(maintenanceWindows);
       return { windows, now: windowsAt(windows, runtime.now()) };
     },
-    view: ({ json, now }) => windowsView(json.windows, now),
+    view: ({ now }) => windowsView(store.read(maintenanceWindows), now),
     form: 'update',
     operations: {
       update: operation({
@@ -103,13 +104,22 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
   });
 }
 
-export const startAtField = moment().describe(
-  'When to start, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC. At most 90 days ahead.',
-);
-
-export const ignoreWindowsField = boolean()
-  .optional()
-  .describe('Whether to start also while no maintenance window is open. Default: false.');
+export function startFields({ store, runtime }: { store: ReadableStore; runtime: Runtime }) {
+  const read = () => ({ windows: store.read(maintenanceWindows), now: runtime.now() });
+  return {
+    startAt: moment().meta({
+      description:
+        'When to start, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC. At most 90 days ahead.',
+      parts: whenParts(read),
+    }),
+    ignoreWindows: boolean()
+      .optional()
+      .meta({
+        description: 'Whether to start also while no maintenance window is open. Default: false.',
+        parts: ignoreWindowsParts(read),
+      }),
+  };
+}
 
 export type StartTime = {
   readonly startAt?: number | undefined;
@@ -126,7 +136,9 @@ export function startProblems(startAt: number | undefined, at: number): Problem[
 /** Throws if no window is open at that time, or now without one. */
 export function requireWindow(reader: Reader, { startAt, ignoreWindows }: StartTime, at: number): void {
   const closed = ignoreWindows === true ? undefined : reasonClosed(reader, startAt ?? at);
-  if (closed !== undefined) throw new ServiceError('conflict', closed);
+  if (closed === undefined) return;
+  const onPage = `No maintenance window is open ${startAt === undefined ? 'now' : 'then'}. Choose another time, or a start outside of the windows.`;
+  throw new ServiceError('conflict', closed, { onPage });
 }
 
 /** The audit entry says so, also if the job did before. */

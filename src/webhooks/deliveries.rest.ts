@@ -217,6 +217,7 @@ export const deliveryCreatedAnswer = answerObject('DeliveryCreated', 'The new de
 function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
     title: 'Redeliver event',
+    form: 'elsewhere',
     description: 'Sends the same event again, as a new delivery.',
     answer: deliveryCreatedAnswer,
     run: async ({ subject, update }) => {
@@ -291,9 +292,9 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
 ): Operation<S> {
   return operation<S, F>({
     title: 'Redeliver events',
+    form: 'elsewhere',
     description: `${description} Without a filter, dismissed ones are left out. The new deliveries are created in the background.`,
     fields,
-    present: () => ({ state: recoverableStates.join(',') }),
     suggest: () => ({ changeType: eventTypeNames }),
     answer: redeliveryAnswer,
     check: ({ values }) => ({ problems: idProblems(listWebhooks(store), idsOf(values)) }),

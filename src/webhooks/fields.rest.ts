@@ -226,11 +226,7 @@ export const stateMeanings: Readonly<Record<DeliveryState, string>> = {
 /** A comma list of states. */
 const stateField = <S extends DeliveryState>(allowed: readonly S[]) =>
   text({ to: 128, normalise: trim })
-    .meta({
-      label: 'States',
-      picks: allowed.map((state) => ({ value: state, label: state, description: stateMeanings[state] })),
-      isClosedList: true,
-    })
+    .meta({ label: 'States' })
     .transform((list, context): readonly S[] => {
       const given = list.split(',').map(trim);
       const states = allowed.filter((state) => given.includes(state));

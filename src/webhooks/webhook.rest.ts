@@ -126,8 +126,12 @@ const editedAnswer = answerObject('WebhookEdited', 'The operation succeeded.', {
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
 
-export function webhookItems<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): Items<S> {
-  return items<S, Webhook>({ param: 'webhook', find, resource: webhookResource(deps) });
+export function webhookItems<S>(
+  deps: WebhookDeps,
+  find: (list: S, id: string) => Webhook,
+  page: Resource<Webhook>['page'] = () => undefined,
+): Items<S> {
+  return items<S, Webhook>({ param: 'webhook', find, resource: { ...webhookResource(deps), page } });
 }
 
 function webhookResource(deps: WebhookDeps): Resource<Webhook> {
@@ -211,6 +215,7 @@ const activatedAnswer = answerObject('WebhookActivated', 'The operation succeede
 function activateOperation({ store, runtime }: WebhookDeps): Operation<Webhook> {
   return operation<Webhook, typeof activateFields>({
     title: 'Activate webhook',
+    form: 'elsewhere',
     description: 'Sends events to the webhook again and resets its failure count.',
     fields: activateFields,
     answer: activatedAnswer,
@@ -256,6 +261,7 @@ const dismissedAnswer = answerObject('Dismissed', 'The operation succeeded.', {
 function dismissOperation({ store, runtime }: WebhookDeps): Operation<Webhook> {
   return operation<Webhook>({
     title: 'Dismiss undelivered',
+    form: 'elsewhere',
     description:
       'Counts what is undelivered now no more. The deliveries are kept, and can still be redelivered by filter.',
     answer: dismissedAnswer,
@@ -360,6 +366,7 @@ const pingFields = {
 function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
   return operation<Webhook, typeof pingFields>({
     title: 'Ping',
+    form: 'elsewhere',
     description: 'Sends one example event, in one attempt, even if the webhook is inactive.',
     fields: pingFields,
     answer: deliveryCreatedAnswer,

@@ -87,7 +87,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     description: 'The webhooks that receive events.',
     answer: webhooksAnswer,
     read: () => listToJson(deps),
-    view: showWebhooks(store, () => undefined),
+    view: showWebhooks(store),
     resources: {
       deliveries: deliveriesResource(deps, () => undefined),
       settings: settingsResource(store),
@@ -111,18 +111,22 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     description: 'The webhooks that receive the events of this service only.',
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
-    view: showWebhooks(store, pathOfService),
+    page: (_service, beneath) => (beneath.length === 0 ? webhookList.path : undefined),
     operations: {
       create: createForServiceOperation(deps),
       ...allWebhooksOperations(deps.store, pathOfService),
     },
     // The same webhooks, beneath their services.
     items: [
-      webhookItems<Service>(deps, (service, id) => {
-        const webhook = requireWebhook(store, id);
-        if (webhook.service !== pathOfService(service)) throw webhookNotFound();
-        return webhook;
-      }),
+      webhookItems<Service>(
+        deps,
+        (service, id) => {
+          const webhook = requireWebhook(store, id);
+          if (webhook.service !== pathOfService(service)) throw webhookNotFound();
+          return webhook;
+        },
+        ({ id }, beneath) => ['services', 'webhooks', id, ...beneath],
+      ),
     ],
   });
 }
@@ -310,6 +314,7 @@ function allWebhooksOperations<S>(
     activateAll: operation<S, typeof onlyFields>({
       ...shared,
       title: 'Activate webhooks',
+      form: 'elsewhere',
       description: 'Activates every inactive webhook, or the given ones, and resets its failure count.',
       run: async ({ subject, values, update }) => {
         const webhooks = await update((transaction, at) =>

@@ -97,7 +97,6 @@ const start: Story = {
     await show('no jobs', '/admin/system/jobs');
     await show('upgrades', upgrades);
     await show('versions', `${upgrades}/available`);
-    await show('installed versions', `${upgrades}/installed`);
     await show('settings of a release', wizardOf(release));
     await show('plan of a patch', wizardOf(patch));
     await show('installed version', wizardOf('rel_10092021_1234'));

@@ -90,9 +90,17 @@ describe('the breadcrumb', () => {
   });
 
   it('has no link to a page that the caller may not open', async () => {
-    const crumbs = partOf((await show('/admin/security/self', 'member')).body, 'Breadcrumb');
-    expect(crumbs).toContain('<li>Security</li>');
+    const crumbs = partOf((await show('/admin/security/users/add', 'member')).body, 'Breadcrumb');
+    expect(crumbs).toContain('<li>Users</li>');
     expect(crumbs).toContain('<a href="/admin">Home</a>');
+  });
+
+  it('begins at the entry of the navigation, and leaves out what has no page', async () => {
+    const crumbsOf = async (path: string) =>
+      textOf(partOf((await show(`/admin/${path}`)).body, 'Breadcrumb'));
+    expect(await crumbsOf('system/upgrades/available')).toBe('Home Available versions');
+    expect(await crumbsOf('services/webhooks/create')).toBe('Home Webhooks Create webhook');
+    expect(await crumbsOf('security/self/changePassword')).toBe('Home Your account Change password');
   });
 });
 
@@ -103,7 +111,7 @@ describe('in read-only mode', () => {
     const member = await show('/admin/services', 'member');
     expect(member.body).toContain('The system is read-only.');
     expect(member.body).not.toContain('Turn read-only mode off');
-    expect((await show('/admin/mode/update')).body).toContain('<button class="primary">Save');
+    expect((await show('/admin/mode')).body).toContain('<button class="primary">Save');
     await server.post('/admin/mode/update', { token, isReadOnly: 'false' });
   });
 });

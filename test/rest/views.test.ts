@@ -36,6 +36,40 @@ async function send(page: string, actionEnd: string, more: Record<string, string
 const rowOf = (page: string, text: string) =>
   (page.match(/<tr role="row">[\s\S]*?<\/tr>/g) ?? []).find((row) => row.includes(text)) ?? '';
 
+describe('what is for programs', () => {
+  it.each([
+    ['system', 'system/upgrades'],
+    ['system/upgrades/installed', 'system/upgrades'],
+    ['system/upgrades/currentVersion', 'system/upgrades'],
+    ['system/upgrades/checkRollback', 'system/upgrades'],
+    ['system/upgrades/manifestStatus', 'system/upgrades/available'],
+    ['system/upgrades/history?num=5', 'system/jobs?num=5'],
+    ['security', 'security/users'],
+    ['services/Maps/Roads.MapServer/webhooks', 'services/webhooks'],
+    // These have a form on another page, or would be refused.
+    ['system/upgrades/upgrade', 'system/upgrades'],
+    ['system/upgrades/plan', 'system/upgrades'],
+    ['system/upgrades/getUpgradeSettings', 'system/upgrades'],
+    ['system/upgrades/rollback', 'system/upgrades'],
+    ['system/upgrades/config/update?windows=[]', 'system/upgrades/config?windows=%5B%5D'],
+    ['services/webhooks/redeliver', 'services/webhooks'],
+  ])('leads from the page %s to %s', async (path, to) => {
+    const cookie = cookieOf('administrator');
+    const { statusCode, headers } = await server.get(`/admin/${path}`, { accept: 'text/html', cookie });
+    expect([statusCode, headers.location]).toEqual([303, `/admin/${to}`]);
+  });
+
+  it('stays JSON', async () => {
+    const { statusCode } = await server.get('/admin/system/upgrades/installed', {
+      cookie: cookieOf('administrator'),
+    });
+    expect(statusCode).toBe(200);
+    expect((await server.get('/tokens', { accept: 'text/html' })).headers.location).toBe(
+      '/tokens/generateToken',
+    );
+  });
+});
+
 describe('users', () => {
   it('are found by name and role, in the order of a reader', async () => {
     for (const number of [10, 2])

@@ -90,19 +90,17 @@ describe('the lists of jobs', () => {
   it('show 25 jobs on a page, with links to the others', async () => {
     await start();
     const ids = await cancelJobs(27);
-    const hrefs = (page: string, path: string) =>
-      [...page.matchAll(/href="([^"?]*)">Upgrade from/g)].map(([, href]) => href?.slice(path.length + 1));
-    for (const path of [jobsPath, `${upgrades}/history`]) {
-      const first = await show(path);
-      expect(hrefs(first, path)).toEqual(ids.slice(0, 25));
-      expect(first).toContain('Jobs 1 to 25 of 27.');
-      expect(first).toContain('<a href="?start=25&amp;num=25">Next</a>');
-      expect(first).not.toContain(`/${ids[25] ?? ''}"`);
-      const second = await show(`${path}?start=25&num=25`);
-      expect(hrefs(second, path)).toEqual(ids.slice(25));
-      expect(second).toContain('Jobs 26 to 27 of 27.');
-      expect(second).toContain('<a href="?start=0&amp;num=25">Previous</a>');
-    }
+    const hrefs = (page: string) =>
+      [...page.matchAll(/href="([^"?]*)">Upgrade from/g)].map(([, href]) => href?.slice(jobsPath.length + 1));
+    const first = await show(jobsPath);
+    expect(hrefs(first)).toEqual(ids.slice(0, 25));
+    expect(first).toContain('Jobs 1 to 25 of 27.');
+    expect(first).toContain('<a href="?start=25&amp;num=25">Next</a>');
+    expect(first).not.toContain(`/${ids[25] ?? ''}"`);
+    const second = await show(`${jobsPath}?start=25&num=25`);
+    expect(hrefs(second)).toEqual(ids.slice(25));
+    expect(second).toContain('Jobs 26 to 27 of 27.');
+    expect(second).toContain('<a href="?start=0&amp;num=25">Previous</a>');
   });
 
   it('begin with the running job', async () => {

@@ -226,22 +226,32 @@ describe('after a job', () => {
     expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
   });
 
-  it.each(['/admin/system/jobs', `${upgrades}/history`])(
-    'lists the job in %s with a link to its page',
-    async (path) => {
-      await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-      await startRelease();
-      await server.runtime.advance(hour);
-      const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
-      const list = await show(path);
-      expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
-      const page = await show(`${path}/${jobId}`);
-      expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
-      const running = await show(`/admin/system/jobs/${jobId}`);
-      expect(running).toContain('In progress');
-      expect(running).toMatch(new RegExp(`data-running="${jobId}"`));
-    },
-  );
+  it('lists the job with a link to its page, which says why a button was refused', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.runtime.advance(hour);
+    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    const path = `/admin/system/jobs/${jobId}`;
+    expect(await show('/admin/system/jobs')).toContain(
+      `<a href="${path}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`,
+    );
+    const page = await show(path);
+    expect(page).toMatch(
+      /The version is still 10\.9\.1\.1234\. \d+ of 48 deployments already run the new images\./,
+    );
+    expect(await open()).toMatch(/10\.9\.1\.1234<\/span> <span class="state warn" title="[^"]*">Mixed</);
+    expect(await send(page, '/resume')).toBe(path);
+    const running = await show(path);
+    expect(running).toContain('In progress');
+    expect(running).toMatch(new RegExp(`data-running="${jobId}"`));
+    // The page was left open in another tab.
+    const form = formOf(page, '/resume');
+    const again = await server.post(form?.action ?? '', form?.fields, { cookie });
+    expect([again.statusCode, again.headers.location]).toEqual([303, path]);
+    const [notice = ''] = String(again.headers['set-cookie']).split(';');
+    const left = await server.get(path, { accept: 'text/html', cookie: `${cookie}; ${notice}` });
+    expect(left.body).toMatch(/<p role="alert" class="problems">\s*The job/);
+  });
 
   it('shows the newest 200 of 60,000 messages', async () => {
     await start();

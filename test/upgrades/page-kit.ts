@@ -44,10 +44,12 @@ export function formOf(page: string, actionEnd: string) {
     ],
   );
   const texts = [...found.matchAll(/<textarea[^>]* name="([^"]*)"[^>]*>([^<]*)<\/textarea>/g)];
+  // The reader types what the page asks for.
+  const confirmed = [...found.matchAll(/name="(confirmVersion)"[^>]*? title="([^"]*)"/g)];
   return {
     action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
     fields: Object.fromEntries(
-      [...inputs, ...lists, ...texts].map(([, name = '', value = '']) => [name, plain(value)]),
+      [...inputs, ...lists, ...texts, ...confirmed].map(([, name = '', value = '']) => [name, plain(value)]),
     ),
   };
 }

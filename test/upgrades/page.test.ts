@@ -1,5 +1,6 @@
 // The upgrades page in a browser without scripts, before the first upgrade. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
+import { capitalise } from '../../src/console/labels.ts';
 import type { Server } from '../kit/server.ts';
 import {
   cookie,
@@ -191,6 +192,38 @@ describe('the page before the first upgrade', () => {
     },
   );
 
+  it('starts a release for a form only with its version typed, which the title names', async () => {
+    await start();
+    const page = await openPlan(eleven, { 'Text.licenseUpload': await upload('license.json', '{}') });
+    const form = formOf(page, '/upgrade');
+    const { confirmVersion, ...fields } = form?.fields ?? {};
+    expect(page).toContain(`(${confirmVersion})</h2>`);
+    const send = (given: Record<string, string>) => server.post(form?.action ?? '', given, { cookie });
+    const problem = `must be ${confirmVersion}: there is no way back.`;
+    for (const typed of [{}, { confirmVersion: '11.0.0.2632' }]) {
+      const { statusCode, body } = await send({ ...fields, ...typed });
+      expect(statusCode).toBe(400);
+      expect(body).toContain('<strong>Please correct one field.</strong>');
+      expect(body).toMatch(/<input id="confirmVersion"[^>]*aria-invalid="true"/);
+      expect(body).toContain(`<p class="problem" id="confirmVersion-problem">${capitalise(problem)}</p>`);
+      expect(formOf(body, '/upgrade')?.fields).toMatchObject(fields);
+    }
+    const json = await send({ ...fields, f: 'json' });
+    expect(json.json()).toMatchObject({ error: { code: 400, details: [`confirmVersion: ${problem}`] } });
+    expect((await server.get(`${upgrades}?token=${token}`)).json()).toMatchObject({
+      status: { state: 'no_upgrade' },
+    });
+    // A program that sends its token needs none.
+    expect((await server.post(`${upgrades}/upgrade`, { ...fields, token, f: 'json' })).statusCode).toBe(200);
+  });
+
+  it('starts a patch without a confirmation', async () => {
+    await start();
+    const page = await openWizard(patch1);
+    expect(page).not.toContain('confirmVersion');
+    expect(await send(page, '/upgrade')).toMatch(jobPage);
+  });
+
   it('shows a refused start beside the plan, with the input', async () => {
     await start();
     const windows = '[{"days":["sat"],"from":"22:00","to":"23:00","timeZone":"UTC"}]';
@@ -200,28 +233,40 @@ describe('the page before the first upgrade', () => {
       'JSON.volumesConfig': '{"a":1}',
     });
     const form = formOf(page, '/upgrade');
-    const refuse = async (fields: Record<string, string>) => {
+    const refuse = async (fields: Record<string, string>, shown: Record<string, string>) => {
       const { statusCode, body } = await server.post(
         form?.action ?? '',
         { ...form?.fields, ...fields },
         { cookie },
       );
-      expect(formOf(body, '/upgrade')?.fields).toEqual(form?.fields);
+      expect(formOf(body, '/upgrade')?.fields).toEqual({ ...form?.fields, ...shown });
       expect(body.match(/role="alert"/g)).toHaveLength(1);
       return { statusCode, body };
     };
-    const closed = await refuse({});
+    // Outside of the windows, the page offers the next one.
+    expect(page).toMatch(/<option value="\d+" selected>\s*In the next window, Sat 03 Jan, 22:00 in UTC</);
+    expect(page).toContain('No maintenance window is open until Sat 03 Jan, 22:00 in UTC.');
+    const now = { 'startAt.when': '' };
+    const closed = await refuse(now, now);
     expect(closed.statusCode).toBe(409);
-    expect(closed.body).toContain('No maintenance window is open');
-    expect(closed.body).not.toContain('checked />');
-    const late = await refuse({ startAt: '2020-01-01T00:00', ignoreWindows: 'true' });
+    expect(closed.body).toContain('No maintenance window is open now. Choose another time');
+    expect(closed.body).not.toContain('ignoreWindows=true');
+    expect(closed.body).not.toMatch(/name="ignoreWindows.on"[^>]*checked/);
+    // A time counts, whatever is chosen beside it.
+    const time = { 'startAt.at': '2020-01-01T00:00' };
+    const late = await refuse(
+      { ...now, ...time, 'ignoreWindows.on': 'true' },
+      { 'startAt.when': 'at', ...time },
+    );
     expect(late.statusCode).toBe(400);
-    expect(late.body).toMatch(/<details open>[\s\S]*name="startAt"[^>]*value="2020-01-01T00:00"/);
     expect(late.body).toContain('id="startAt-problem">Must be in the future.');
-    expect(late.body).toMatch(/name="ignoreWindows" value="true" checked \/>/);
-    const changed = await refuse({ planDigest: '0'.repeat(64), ignoreWindows: 'true' });
+    expect(late.body).toMatch(/name="ignoreWindows.on" value="true" checked \/>/);
+    const none = await refuse({ 'startAt.when': 'at' }, { 'startAt.when': 'at' });
+    expect(none.body).toContain('id="startAt-problem">Choose a time.');
+    const changed = await refuse({ ...now, planDigest: '0'.repeat(64), 'ignoreWindows.on': 'true' }, now);
     expect(changed.statusCode).toBe(409);
     expect(changed.body).toContain('The plan has changed. Read the new plan, then start the upgrade.');
+    expect(changed.body).not.toContain('digest of the');
   });
 
   it('is not shown to a caller who is not known when the form is refused', async () => {
@@ -237,9 +282,8 @@ describe('the page before the first upgrade', () => {
   it('is not shown for a form with other fields', async () => {
     await start();
     const fields = { f: 'html', token, versionManifest: `{"id":"${patch1}"}`, updateToLatestPatch: 'true' };
-    const { body } = await server.post(`${upgrades}/plan`, fields);
-    expect(body).toContain('<h2 id="result">');
-    expect(formOf(body, '/upgrade')).toBeUndefined();
+    const { statusCode, headers } = await server.post(`${upgrades}/plan`, fields);
+    expect([statusCode, headers.location]).toEqual([303, upgrades]);
   });
 
   it('shows that a version is unknown, escaped', async () => {

@@ -160,11 +160,17 @@ describe('the page', () => {
     const response = await send({ ...row(0, nightRow), ...row(1, { mon: 'true', from: '08:00', to: '' }) });
     expect(response.statusCode).toBe(400);
     const rows = response.body.match(/<fieldset[\s\S]*?<\/fieldset>/g) ?? [];
-    expect(rows.map((one) => textOf(one).includes('To must be a time such as 22:00.'))).toEqual([
-      false,
-      true,
-      false,
+    const words = ['Enter the time at which it ends, such as 04:00.', 'Choose a time zone.'];
+    expect(rows.map((one) => words.map((text) => textOf(one).includes(text)))).toEqual([
+      [false, false],
+      [true, true],
+      [false, false],
     ]);
+    expect(textOf(response.body)).toContain(
+      'Please correct one field. Window 2: enter the time at which it ends, such as 04:00.Window 2: choose a time zone.',
+    );
+    expect(response.body).not.toContain('[1]');
+    expect(textOf(response.body)).toContain('There are no windows: an upgrade may start at any time.');
     expect(rows[1]).toContain('value="08:00"');
     expect(rows[1]).toMatch(/name="windows\.1\.mon" value="true" checked/);
     expect(server.store.read(maintenanceWindows)).toEqual([]);
@@ -175,7 +181,7 @@ describe('the page', () => {
     await advanceTo('2026-01-01T12:00:00Z');
     const closed = await show();
     expect(textOf(closed)).toContain(
-      'The next window opens Sat 03 Jan, 22:00 in Europe/Vienna (2026-01-03 21:00:00 UTC).',
+      'No maintenance window is open until Sat 03 Jan, 22:00 in Europe/Vienna.',
     );
     const days = [...closed.matchAll(/<th scope="row">([^<]*)<[\s\S]*?aria-label="([^"]*)"/g)].map(
       ([, day, times]) => `${day}: ${times}`,
@@ -191,7 +197,9 @@ describe('the page', () => {
     ]);
     expect(closed.match(/class="now" x="780"/g)).toHaveLength(1);
     await advanceTo('2026-01-03T21:00:00Z');
-    expect(textOf(await show())).toContain('Open now until Sun 04 Jan, 04:00 in Europe/Vienna');
+    expect(textOf(await show())).toContain(
+      'A maintenance window is open until Sun 04 Jan, 04:00 in Europe/Vienna',
+    );
   });
 
   it('shows the system as read-only', async () => {

@@ -80,16 +80,6 @@ describe('the list', () => {
     expect(await sorted('sort=last')).toEqual(['user10', 'user2', 'user1']);
     expect(await sorted('sort=last&order=asc')).toEqual(['user1', 'user2', 'user10']);
   });
-
-  it('of a service shows only its webhooks', async () => {
-    await hooks.register({ name: 'other' });
-    const { id } = await hooks.register({ name: 'own', service: 'World.MapServer' });
-    const path = '/admin/services/World.MapServer/webhooks';
-    const page = await see(path);
-    expect(namesIn(page)).toEqual(['own']);
-    expect(page).toContain(`href="${path}/create"`);
-    expect(await press(page, `${all}/${id}/ping`)).toBe(path);
-  });
 });
 
 describe('texts', () => {

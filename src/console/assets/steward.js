@@ -85,6 +85,19 @@ function enterLocalTime(zone) {
 
 document.querySelectorAll('[data-zone]').forEach(enterLocalTime);
 
+/** A time that is entered is chosen, and another choice removes it. */
+function keepChoice(field) {
+  const choice = field.querySelector('select');
+  const time = field.querySelector('input');
+  time.addEventListener('input', () => (choice.value = 'at'));
+  choice.addEventListener('input', () => choice.value === 'at' || (time.value = ''));
+}
+
+document.querySelectorAll('.when').forEach(keepChoice);
+
+for (const input of document.querySelectorAll('[data-own-zone]'))
+  input.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** The local time, and the one that the page shows. */
 function nameLocalTimes() {
   for (const time of document.querySelectorAll('time[datetime]')) {

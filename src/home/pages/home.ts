@@ -27,6 +27,7 @@ import {
   resumeLabel,
   rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
+import { mixedMark } from '../../upgrades/pages/overview.ts';
 import { versionName, wizardHref } from '../../upgrades/pages/versions.ts';
 import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
@@ -156,7 +157,7 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
   const former = isAdministrator && formerVersion(store);
   return {
     title: 'Version',
-    figure: html`${version}`,
+    figure: html`${version} ${mixedMark(store)}`,
     lines: [
       html`Build ${build}`,
       newest

@@ -1,5 +1,5 @@
 // Small parts of pages about jobs: title, state, figures, and the list of jobs.
-import { formHref, linkButton, pageButton } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import {
   type ListColumn,
   allEntries,
@@ -9,7 +9,7 @@ import {
   renderListPage,
 } from '../../console/list.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
-import { formatDuration } from '../../lib/format.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { JobService } from '../jobs/job-service.ts';
@@ -72,6 +72,14 @@ export function repairText({ to, reverting }: Job, isNewest: boolean): string {
   return `The job to ${to} has failed. ${remedy}`;
 }
 
+/** Empty if the failed job has changed nothing that it has not put back. */
+export function mixtureText({ operation, workloadsDone: done, workloads }: Job): string {
+  const images = operation === 'upgrade' ? 'new' : 'former';
+  return done === 0
+    ? ''
+    : `${done} of ${formatCount(workloads, 'deployment')} already ${done === 1 ? 'runs' : 'run'} the ${images} images.`;
+}
+
 /** A countdown, as of the last read of the page. */
 export function startView(startAt: number, now: number): Html {
   const left = startAt - now;
@@ -93,8 +101,8 @@ export function rollbackLink(page: PageContext<unknown>, label: string, to?: { r
 export function scheduleActions(job: Job, page: PageContext<unknown>): Html | false {
   if (job.state !== 'scheduled' || page.formToken === '') return false;
   const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
-  const cancel = { label: 'Cancel', action: at('cancel'), next: at(), isDestructive: true };
-  return html`${pageButton(page, { ...cancel, worksWhileReadOnly: true })}
+  // Read-only mode does not refuse it.
+  return html`<a class="destructive" href="${formHref(page, at('cancel'), { next: at() })}">Cancel …</a>
   ${linkButton(page, at('reschedule'), 'Move …', 'plain')}`;
 }
 

@@ -20,6 +20,7 @@ import {
   endOf,
   figuresView,
   jobTitle,
+  mixtureText,
   scheduleActions,
   startView,
   stateView,
@@ -170,7 +171,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
     const version = formatVersion(newestInstalled(store.read(deployment)));
     return {
       button: button('resume', resumeLabel(job)),
-      text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.`,
+      text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${mixtureText(job)}`,
     };
   }
   const schedule = scheduleActions(job, page);

@@ -1,5 +1,6 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
 // and the last jobs.
+import { signInHint } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -18,29 +19,23 @@ import {
 } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { lastJobs, repairText, rollbackLink } from './job-parts.ts';
+import { maintenanceWindows } from '../schedule/windows.ts';
+import { lastJobs, mixtureText, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { versionName, wizardHref } from './versions.ts';
+import { windowText } from './windows.ts';
 
 type PageOf = PageContext<unknown>;
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {
   const { store, jobService } = options;
   return async (page) => {
-    const notice = page.formToken === '' && sessionNotice(page);
     const job = store.read(newestJob);
     const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
-    return html`${notice} ${needsAttention && (await jobSummary(options, job, page))}
+    return html`${signInHint(page, 'start, cancel or follow a job')} ${needsAttention && (await jobSummary(options, job, page))}
     ${repairNotice(store)} ${await installedView(options, page)}
     ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}`;
   };
-}
-
-function sessionNotice({ here }: PageOf): Html {
-  return html`<p class="notice">
-    This page was opened without a session. <a href="${here()}">Sign in</a> with this browser to start, cancel or
-    follow a job.
-  </p>`;
 }
 
 async function installedView(
@@ -51,7 +46,7 @@ async function installedView(
   const newest = newestInstalled(present);
   const job = await jobService.findInstalling(newest.id);
   const installedAt = job?.hops.installedAt[newest.id];
-  const facts: [string, Html][] = [['Current version', nameAndBuild(newest)]];
+  const facts: [string, Html][] = [['Current version', html`${nameAndBuild(newest)} ${mixedMark(store)}`]];
   if (newest.type === 'patch') facts.push(['A patch of', nameAndBuild(present.release)]);
   if (job && installedAt) {
     const by = html`<a href="${page.href('system', 'jobs', job.id)}">installed by ${job.startedBy}</a>`;
@@ -64,6 +59,13 @@ async function installedView(
     </div>
     ${rollbackView(store, present, page)}
   </section>`;
+}
+
+/** A mark on the version, if a failed job has left deployments with its images. */
+export function mixedMark(store: ReadableStore): Html | false {
+  const failed = findJobToRepair(store);
+  const text = failed ? mixtureText(failed) : '';
+  return text !== '' && html`<span class="state warn" title="${text}">Mixed</span>`;
 }
 
 function nameAndBuild(version: Version): Html {
@@ -81,6 +83,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
   const hasRelease = path.some(({ type }) => type === 'release');
   const hops = planHops(path, manifest, present, hasRelease);
   const last = hops.at(-1)?.to ?? formatVersion(version);
+  const window = windowText(store.read(maintenanceWindows), page.now);
   return html`<section class="boxed recommended" aria-labelledby="newest">
     <div>
       <h2 id="newest">
@@ -90,6 +93,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
         The newest version${hops.length > 1 && `, in one job of ${hops.length} upgrades with one license`}:
         ${[formatVersion(newestInstalled(present)), ...hops.map(({ to }) => to)].join(' → ')}
       </p>
+      ${window !== undefined && html`<p>${window} <a href="${page.here('config')}">Windows</a></p>`}
       <p><a href="${page.here('available')}">All versions</a></p>
     </div>
     <a class="button" href="${wizardHref(page, version)}">Upgrade to ${last}</a>

@@ -2,7 +2,6 @@
 // to import and to download.
 import { linkButton } from '../../console/action.ts';
 import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
-import { type Row, renderTable } from '../../console/table.ts';
 import { renderTime } from '../../console/time.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -187,16 +186,4 @@ function templateFor(present: Deployment): readonly Partial<Version>[] {
     userForm: [],
   };
   return [patch];
-}
-
-export function versionTable(label: string, versions: readonly Version[]): Html {
-  if (versions.length === 0) return renderEmpty('There are none.');
-  const rows = versions.map((version): Row => [
-    versionName(version),
-    formatVersion(version),
-    version.type,
-    String(version.containers.length + version.newContainers.length),
-    html`<code>${version.id}</code>`,
-  ]);
-  return renderTable(label, ['Version', 'Build', 'Kind', 'Containers', 'Id'], rows);
 }

@@ -1,8 +1,7 @@
 // The page of the maintenance windows: whether one is open, the next seven days, and the inputs of the form.
-import { renderTime } from '../../console/time.ts';
 import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { Parts } from '../../rest/fields.ts';
+import type { EnteredParts, Parts } from '../../rest/fields.ts';
 import {
   type MaintenanceWindow,
   type OpenTime,
@@ -19,7 +18,9 @@ import { dayMs } from '../../lib/runtime.ts';
 
 export function windowsView(windows: readonly MaintenanceWindow[], now: number): Html {
   const timeZone = windows[0]?.timeZone ?? 'UTC';
-  return html`<p>${stateView(windows, now, timeZone)}</p>
+  const { open } = windowsAt(windows, now);
+  const text = windowText(windows, now) ?? 'There are no windows: an upgrade may start at any time.';
+  return html`<p><span class="state ${open ? 'good' : 'warn'}">${open ? 'Open' : 'Closed'}</span> ${text}</p>
     ${windows.length > 0 && weekView(windows, now, timeZone)}
     <h2>Windows</h2>
     <p>
@@ -28,22 +29,20 @@ export function windowsView(windows: readonly MaintenanceWindow[], now: number):
     </p>`;
 }
 
-function stateView(windows: readonly MaintenanceWindow[], now: number, timeZone: string): Html {
-  if (windows.length === 0)
-    return html`<span class="state good">Open</span> There are no windows: an upgrade may start at any time.`;
+/** Undefined if there are no windows. */
+export function windowText(windows: readonly MaintenanceWindow[], now: number): string | undefined {
+  if (windows.length === 0) return undefined;
   const state = windowsAt(windows, now);
   const changesAt = state.open ? state.closesAt : state.opensAt;
-  const when =
-    changesAt !== null && html`${formatLocal(timeZone, changesAt)} in ${timeZone} (${renderTime(changesAt)})`;
-  return state.open
-    ? html`<span class="state good">Open</span> ${when ? html`Open now until ${when}.` : 'The windows never close.'}`
-    : html`<span class="state warn">Closed</span> ${when && html`The next window opens ${when}.`}`;
+  const until = changesAt === null ? '' : ` until ${formatInZone(windows, changesAt)}`;
+  return `${state.open ? 'A' : 'No'} maintenance window is open${until}.`;
 }
 
-/** `Sat 21 Nov, 22:00`. */
-function formatLocal(timeZone: string, at: number): string {
+/** In the zone of the first window: `Sat 21 Nov, 22:00 in Europe/Vienna`. */
+export function formatInZone([first]: readonly MaintenanceWindow[], at: number): string {
+  const { timeZone = 'UTC' } = first ?? {};
   const local = toLocal(timeZone, at);
-  return `${formatDay(local)}, ${formatClock(local)}`;
+  return `${formatDay(local)}, ${formatClock(local)} in ${timeZone}`;
 }
 
 function formatDay(local: number): string {
@@ -101,7 +100,15 @@ function dayView(day: number, times: readonly OpenTime[], now: number, timeZone:
 }
 
 /** The inputs are named by the index of the window: `0.mon`, `0.from`, `0.remove`. */
-export const windowParts: Parts = { render: renderRows, join: joinRows, format: formatWindows };
+export const windowParts: Parts = {
+  render: renderRows,
+  join: joinRows,
+  format: formatWindows,
+  explain: (text) =>
+    problemsIn(text).map(({ index, words }) =>
+      index === undefined ? words : `window ${index + 1}: ${words}`,
+    ),
+};
 
 function formatWindows(text: string): string {
   const read = readWindows(text);
@@ -123,16 +130,28 @@ function joinRows(values: Readonly<Record<string, string>>): string {
   return JSON.stringify(windows.flat());
 }
 
-function renderRows(text: string): Html {
+/** The messages of the API name places in JSON. */
+function problemsIn(text: string): { readonly index: number | undefined; readonly words: string }[] {
+  const read = readWindows(text);
+  if (!('problems' in read)) return [];
+  return read.problems.map(({ index, key, message }) => ({ index, words: problemWords[key] ?? message }));
+}
+
+const problemWords: Readonly<Record<string, string>> = {
+  days: 'choose one day or more.',
+  from: 'enter the time at which it begins, such as 22:00.',
+  to: 'enter the time at which it ends, such as 04:00.',
+  timeZone: 'choose a time zone.',
+};
+
+function renderRows({ text = '' }: EnteredParts): Html {
   const list = parseJson(text);
   const rows = Array.isArray(list) ? list.slice(0, maxWindows).map(rowOf) : [];
-  const empty = { days: [], from: '', to: '', timeZone: rows.at(-1)?.timeZone ?? '' };
-  const read = readWindows(text);
-  const problems = 'problems' in read ? read.problems : [];
+  const last = rows.at(-1)?.timeZone;
+  const empty = { days: [], from: '', to: '', timeZone: last ?? 'UTC', isUsual: last === undefined };
+  const problems = problemsIn(text);
   const problemsOf = (index: number) =>
-    problems
-      .filter((problem) => problem.index === index)
-      .map(({ place, message }) => `${labels[place.slice(1)] ?? 'The window'} ${message}`);
+    problems.flatMap((problem) => (problem.index === index ? capitalise(problem.words) : []));
   return html`${rows.map((row, index) => rowView(row, index, `Window ${index + 1}`, problemsOf(index)))}
     ${rows.length < maxWindows && rowView(empty, rows.length, 'New window', [])}
     <datalist id="zones">
@@ -152,6 +171,8 @@ type Row = {
   readonly from: string;
   readonly to: string;
   readonly timeZone: string;
+  /** Whether the script may choose the zone of the browser. */
+  readonly isUsual?: boolean;
 };
 
 /** Refused input is shown again as far as it has the form of a window. */
@@ -177,7 +198,7 @@ function rowView(row: Row, index: number, title: string, problems: readonly stri
     <legend>${title}</legend>
     <span class="days">${weekdays.map((day) => box(day, capitalise(day), row.days.includes(day)))}</span>
     ${time('from')} ${time('to')}
-    <label>${labels.timeZone} <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" /></label>
+    <label>${labels.timeZone} <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" ${row.isUsual && 'data-own-zone'} /></label>
     ${title !== 'New window' && box('remove', 'Remove', false)}
     ${problems.length > 0 && html`<p class="problem">${problems.join(' ')}</p>`}
   </fieldset> `;

@@ -2,29 +2,33 @@
 // and `upgrade`: the form of the settings is sent to `plan`, whose page has the form that is sent to `upgrade`. Every step
 // makes the same checks as `plan`; the images are looked up with the plan.
 import { formHref, hiddenFields, signInHint } from '../../console/action.ts';
-import { fieldView, problemsWith, renderProblems } from '../../console/form.ts';
-import { renderTime } from '../../console/time.ts';
+import {
+  type ProblemList,
+  fieldView,
+  problemView,
+  problemsWith,
+  renderProblems,
+} from '../../console/form.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import { formatProblem } from '../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
-import { boxName, describeField, readFields } from '../../rest/fields.ts';
+import { type Field, boxName, describeField, readFields } from '../../rest/fields.ts';
 import { jsonObject, reference } from '../../rest/field-types.ts';
 import { ownPath } from '../../rest/request.ts';
-import type { FormPage } from '../../rest/resource.ts';
+import type { FormError, FormPage } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import { type Plan, type PlannedHop, digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
-import type { PreparedJob } from '../planning/preflight.ts';
+import { type PlannedHop, digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
+import { type PreparedJob, hasRelease } from '../planning/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
 import type { Workload } from '../planning/workloads.ts';
 import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { startAtField } from '../windows.rest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { figuresView } from './job-parts.ts';
 import {
@@ -35,6 +39,7 @@ import {
   toUpgradeSettings,
 } from './settings.ts';
 import { versionName, wizardHref } from './versions.ts';
+import { windowText } from './windows.ts';
 
 const maxSteps = 500;
 
@@ -43,9 +48,17 @@ const fields = { versionManifest: reference(), upgradeSettings: jsonObject().opt
 /** The fields that the wizard does not ask for. */
 const otherFields = ['licenseFile', 'updateToLatestPatch', 'versionManifestFile'];
 
+type StartFields = Readonly<Record<'startAt' | 'ignoreWindows' | 'confirmVersion', Field>>;
+
+type WizardOptions = {
+  readonly store: ReadableStore;
+  readonly executor: Executor;
+  readonly start: StartFields;
+};
+
 /** Undefined for a form that is not one of the wizard. `known` is the plan for what was entered. */
 export async function upgradeWizard(
-  { store, executor }: { store: ReadableStore; executor: Executor },
+  { store, executor, start }: WizardOptions,
   page: FormPage,
   step: 'settings' | 'plan',
   known?: PreparedJob,
@@ -75,18 +88,25 @@ export async function upgradeWizard(
   const isBlocked = prepared.plan.steps.length === 0;
   const isPlanned = asksForPlan && problems.length === 0;
   const found = { message: 'This upgrade cannot start:', details: visible.map(pageMessage) };
+  // What concerns the start stands beside its button.
+  const error = page.error && { message: page.error.message, details: startProblemsIn(page.error, start) };
   const settings =
     version !== undefined && entered.length > 0 && settingsForm(version, entered, visible, page);
 
   return html`<section aria-labelledby="upgrade">
-    <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
+    <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${prepared.to})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${page.error ? renderProblems(page.error) : visible.length > 0 && renderProblems(found, { takesFocus: false })}
-    ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered)}
-    ${version && isPlanned && planView(version, prepared, entered, { store, settings, page })}
+    ${visible.length > 0 ? renderProblems(found, { takesFocus: error !== undefined }) : error && !isPlanned && renderProblems(error)}
+    ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered, windowCheck(store, page.now))}
+    ${version && isPlanned && planView(version, prepared, entered, { store, settings, start, error, page })}
     ${!isPlanned && !isBlocked && settings}
     <p><a href="${page.href('system', 'upgrades', 'available')}">Choose another version</a></p>
   </section>`;
+}
+
+/** The plan lists the other problems again. */
+function startProblemsIn({ problems, details }: FormError, start: StartFields): string[] {
+  return details.filter((_detail, index) => (problems[index]?.field ?? '') in start);
 }
 
 /** Without a session, the form would be refused. */
@@ -154,6 +174,7 @@ function preflightView(
   { plan, from, to, notices }: PreparedJob,
   problems: readonly SettingProblem[],
   entered: readonly EnteredSetting[],
+  window: readonly Check[],
 ): Html {
   const isSimulated = plan.steps.some(({ performedBy }) => performedBy === 'simulation');
   const check = (name: string, fields: readonly (string | undefined)[], passed: string): Check => {
@@ -189,6 +210,7 @@ function preflightView(
           check('Deployment', ['cluster'], `${formatCount(plan.workloads, 'deployment')} can be updated.`),
           check('Images', ['images'], 'No image is missing.'),
         ]),
+    ...window,
     ...notices.map((text): Check => ({ name: 'Notice', result: 'warning', text })),
   ];
   return html`<h3>Preflight</h3>
@@ -201,6 +223,14 @@ function preflightView(
           </li> `,
       )}
     </ul>`;
+}
+
+/** Nothing if there are no windows. */
+function windowCheck(store: ReadableStore, now: number): Check[] {
+  const windows = store.read(maintenanceWindows);
+  const text = windowText(windows, now);
+  const result = windowsAt(windows, now).open ? 'passed' : 'warning';
+  return text === undefined ? [] : [{ name: 'Window', result, text }];
 }
 
 /** On the page, a file is chosen and not named by its id. */
@@ -220,6 +250,9 @@ type PlanOptions = {
   readonly store: ReadableStore;
   /** The form that changes the settings. */
   readonly settings: Html | false;
+  readonly start: StartFields;
+  /** Why the start was refused. */
+  readonly error: ProblemList | undefined;
   readonly page: FormPage;
 };
 
@@ -227,7 +260,7 @@ function planView(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { store, settings, page }: PlanOptions,
+  { store, settings, ...options }: PlanOptions,
 ): Html {
   const { plan, from, to } = prepared;
   const moved = updatedWorkloads(plan);
@@ -238,13 +271,12 @@ function planView(
     .flatMap(({ installs }) => installs)
     .slice(0, -1)
     .flatMap((id) => findVersion(currentManifest(store), store.read(deployment), id) ?? []);
-  const hasRelease = [version, ...others].some(({ type }) => type === 'release');
   return html`<h3>Plan</h3>
     <p>
       From <strong>${from}</strong> to <strong>${to}</strong>${
         others.length > 0 && `, through ${formatList(others.map(formatVersion))}`
       }. The system is read-only while it runs.
-      ${explainCancelling(hasRelease, plan)}
+      ${explainCancelling(prepared)}
     </p>
     ${figuresView([
       { label: 'Steps', value: String(plan.steps.length) },
@@ -263,7 +295,7 @@ function planView(
         ${settings}
       </details>`
     }
-    ${startForm(version, prepared, entered, { store, hasRelease, page })}
+    ${startForm(version, prepared, entered, options)}
     <details>
       <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
       ${imageTable(prepared)}
@@ -274,10 +306,10 @@ function planView(
     </details>`;
 }
 
-function explainCancelling(hasRelease: boolean, { hops }: Plan): string {
-  if (hops.length > 1)
+function explainCancelling(prepared: PreparedJob): string {
+  if (prepared.plan.hops.length > 1)
     return 'It can be cancelled before it installs the first version and between two versions. Releases cannot be rolled back.';
-  return hasRelease
+  return hasRelease(prepared)
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
 }
@@ -324,7 +356,7 @@ function startForm(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { store, hasRelease, page }: Pick<PlanOptions, 'store' | 'page'> & { hasRelease: boolean },
+  { start, error, page }: Pick<PlanOptions, 'start' | 'error' | 'page'>,
 ): Html {
   if (page.isReadOnly) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return signInHint(page, 'start the upgrade');
@@ -336,51 +368,27 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(toUpgradeSettings(entered)) }),
   };
+  const view = (name: keyof StartFields) =>
+    fieldView(name, describeField(start[name]), {
+      entered: page.entered[name],
+      problems: problemsWith(name, page.error),
+    });
   const to = prepared.to ?? formatVersion(version);
-  const form = (id: string, start: Html | false, label: string) =>
-    html`<form method="post" action="${page.href('system', 'upgrades', 'upgrade')}">
-      ${hiddenFields(fields)} ${start} ${hasRelease && confirmField(id, to)} ${windowsBox(id, store, page)}
-      <p><button>${label}</button></p>
-    </form>`;
-  const startAt = page.entered.startAt ?? '';
-  const startAtView = fieldView('startAt', startAtDescription, {
-    entered: startAt,
-    problems: problemsWith('startAt', page.error),
-  });
-  return html`${form('now', false, 'Start the upgrade')}
-    <details ${startAt !== '' && 'open'}>
-      <summary>Start at …</summary>
-      <p>The upgrade is checked again then, and starts only if its plan is the same.</p>
-      ${form('later', startAtView, 'Schedule the upgrade')}
-    </details>`;
+  return html`<form method="post" action="${page.href('system', 'upgrades', 'upgrade')}">
+    ${hiddenFields(fields)} ${view('startAt')} ${view('ignoreWindows')}
+    <p class="hint">At a later time, the upgrade is checked again, and starts only if its plan is the same.</p>
+    ${hasRelease(prepared) && confirmField(to, page)} ${error && renderProblems(error)}
+    <p><button class="primary">Start the upgrade</button></p>
+  </form>`;
 }
 
-const startAtDescription = { ...describeField(startAtField), isRequired: true };
-
-/** Only if there are windows: a start at another time may be outside of them too. */
-function windowsBox(id: string, store: ReadableStore, { href, now, entered }: FormPage): Html | false {
-  const windows = store.read(maintenanceWindows);
-  if (windows.length === 0) return false;
-  const state = windowsAt(windows, now);
-  const opens =
-    !state.open && state.opensAt !== null && html` The next one opens at ${renderTime(state.opensAt)}.`;
-  return html`<fieldset class="field boxes">
-    <legend>Maintenance windows</legend>
-    <p>
-      ${state.open ? 'A window is open now.' : html`No window is open now.${opens}`} See
-      <a href="${href('system', 'upgrades', 'config')}">all windows</a>.
-    </p>
-    <div>
-      <input type="checkbox" id="ignore-${id}" name="ignoreWindows" value="true" ${entered.ignoreWindows === 'true' && 'checked'} />
-      <label for="ignore-${id}">Start outside of the windows too</label>
-    </div>
-  </fieldset>`;
-}
-
-/** The browser requires the text. The server ignores it. */
-function confirmField(id: string, to: string): Html {
+/** The server checks the text too. */
+function confirmField(to: string, { entered: { confirmVersion }, error }: FormPage): Html {
+  const problems = problemsWith('confirmVersion', error);
+  const marks = problems.length > 0 && html`aria-invalid="true" aria-describedby="confirmVersion-problem"`;
   return html`<div class="field">
-    <label for="confirm-${id}">Type ${to} to confirm: there is no way back</label>
-    <input id="confirm-${id}" name="confirmVersion" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" />
+    <label for="confirmVersion">Type ${to} to confirm: there is no way back</label>
+    <input id="confirmVersion" name="confirmVersion" value="${confirmVersion}" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" ${marks} />
+    ${problems.length > 0 && problemView('confirmVersion', problems)}
   </div>`;
 }

@@ -38,6 +38,11 @@ export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
   return isSame(present, basis.present) && isSame(imported, basis.imported);
 }
 
+/** A release cannot be rolled back. */
+export function hasRelease({ plan: { hops } }: Pick<PreparedJob, 'plan'>): boolean {
+  return hops.some(({ isRelease }) => isRelease);
+}
+
 /** A value that nobody has written is the same object, unless the store has read everything again meanwhile. */
 function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);

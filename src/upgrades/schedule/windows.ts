@@ -43,8 +43,10 @@ export const maxWindows = 20;
 type WindowProblem = {
   /** The index of the window; undefined if the problem is the list. */
   readonly index: number | undefined;
-  /** The place in the window, such as `.from`. */
+  /** The place in the window, such as `.days[1]`. */
   readonly place: string;
+  /** What of the window is wrong. Empty: the window. */
+  readonly key: string;
   readonly message: string;
 };
 
@@ -54,14 +56,14 @@ export function readWindows(
   const list = parseJson(text);
   if (!Array.isArray(list) || list.length > maxWindows) {
     const message = `must be a JSON array of at most ${maxWindows} windows.`;
-    return { problems: [{ index: undefined, place: '', message }] };
+    return { problems: [{ index: undefined, place: '', key: '', message }] };
   }
   const problems: WindowProblem[] = [];
   const windows = list.flatMap((entry, index) => {
     const read = windowSchema.safeParse(entry);
     for (const { path, message } of read.error?.issues ?? []) {
       const place = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');
-      problems.push({ index, place, message });
+      problems.push({ index, place, key: String(path[0] ?? ''), message });
     }
     return read.data ?? [];
   });

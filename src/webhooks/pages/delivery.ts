@@ -1,5 +1,5 @@
 // The page of one delivery: its attempts with their responses, when the next one is due, and the request.
-import { formHref, linkButton, pageButton, signInHint } from '../../console/action.ts';
+import { pageButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -13,6 +13,7 @@ import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { renderOutcome, renderSubject } from './deliveries.ts';
 import { deliveryHref, formatAddress, renderDeliveryState, webhookHref } from './parts.ts';
+import { renderActivate } from './webhooks.ts';
 
 /** A payload may have 256 KiB. */
 const maxBodyShown = 32_768;
@@ -105,8 +106,7 @@ function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined)
   if (formToken === '' || delivery.state === 'pending') return false;
   const action = `${deliveryHref(page, delivery)}/redeliver`;
   if (webhook?.active) return pageButton(page, { action, label: 'Redeliver', next });
-  const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
-  return html`<span>The webhook is not active. ${linkButton(page, activate, 'Activate it', 'plain')} to redeliver.</span>`;
+  return html`<span>The webhook is not active: activate it to redeliver.</span> ${renderActivate(page, delivery.webhookId)}`;
 }
 
 /** The newest is first, and its response is open. */

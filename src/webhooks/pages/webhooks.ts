@@ -62,9 +62,9 @@ const selection = {
   },
 } as const;
 
-export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => string | undefined): View<S> {
+export function showWebhooks(store: ReadableStore): View<unknown> {
   return async (page) => {
-    const all = await readWebhooks(store, page, pathOf(page.subject));
+    const all = await readWebhooks(store, page);
     const searched = selectEntries(all, page, { ...selection, usual: all.length, most: all.length });
     const filters = { health: ({ health }: ListedWebhook) => health };
     const list = selectEntries(all, page, { ...selection, filters, ...size });
@@ -94,9 +94,8 @@ export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => st
 async function readWebhooks(
   store: ReadableStore,
   { query, now }: PageContext<unknown>,
-  service: string | undefined,
 ): Promise<ListedWebhook[]> {
-  const all = listWebhooks(store, service);
+  const all = listWebhooks(store);
   const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
   const newest = await store.deliveries.newest(ids);
   // The health does not depend on their number, which is read for the shown webhooks only.

@@ -58,7 +58,7 @@ export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly i
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
-const countedTogether = 16;
+const countedTogether = 8;
 
 /**
  * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones, or

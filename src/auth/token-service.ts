@@ -56,14 +56,13 @@ export class TokenService {
     if (this.#store.isBehind()) throw databaseUnreachable();
     const tokenHash = hashToken(presented.token);
     // The cookie, which has a form token, is never a key.
-    if (presented.formToken === '' && isKey(presented.token))
-      return this.#identifyKey(tokenHash, credentials);
-    const find = () => this.#store.get(tokens, tokenHash);
-    const token = find() ?? (await this.#findAgain(find));
+    const isOfKey = presented.formToken === '' && isKey(presented.token);
+    const find = () => (isOfKey ? findKey(this.#store, tokenHash) : this.#store.get(tokens, tokenHash));
+    const found = find() ?? (await this.#findAgain(find));
     const { address, referer } = credentials;
-    if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
-    const caller = this.#callerOf(token, this.#store);
-    if (token) this.#recordUse(token, (transaction, at) => recordTokenUse(transaction, tokenHash, at));
+    if (found && 'binding' in found && !bindingAllows(found.binding, address, referer)) throw invalidToken();
+    const caller = this.#callerOf(found, this.#store);
+    if (found) this.#recordUse(found, address);
     return { caller, tokenHash, formToken: presented.formToken };
   };
 
@@ -115,25 +114,23 @@ export class TokenService {
   }
 
   #identifyIn(reader: Reader, identity: Identity): Identity {
-    const { tokenHash } = identity;
-    const caller =
-      identity.caller.key === undefined
-        ? this.#callerOf(reader.get(tokens, tokenHash), reader)
-        : this.#callerOfKey(findKey(reader, tokenHash), reader);
-    return { ...identity, caller };
+    const { tokenHash, caller } = identity;
+    const found = caller.key === undefined ? reader.get(tokens, tokenHash) : findKey(reader, tokenHash);
+    return { ...identity, caller: this.#callerOf(found, reader) };
   }
 
   /** The request does not wait for it, and succeeds without it. */
-  #recordUse(
-    { hash, lastUsedAt }: Token | Key,
-    record: (transaction: Transaction, at: number) => void,
-  ): void {
+  #recordUse(found: Token | Key, address: () => string): void {
+    const { hash, lastUsedAt } = found;
     const at = this.#runtime.now();
     if ((lastUsedAt !== null && at - lastUsedAt < useEveryMs) || this.#recording.has(hash)) return;
     this.#recording.add(hash);
+    const from = address() || null;
+    const record = (transaction: Transaction) =>
+      'binding' in found ? recordTokenUse(transaction, hash, at) : recordKeyUse(transaction, hash, at, from);
     this.#tasks.start('last use of a token', async () => {
       try {
-        await this.#store.update((transaction) => record(transaction, at));
+        await this.#store.update(record);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
       } finally {
@@ -142,28 +139,12 @@ export class TokenService {
     });
   }
 
-  #callerOf(token: Token | undefined, reader: Reader): NonNullable<Caller> {
-    const user = token && findUser(reader, token.username);
-    if (!user || token.expires <= this.#runtime.now()) throw invalidToken();
-    return { username: user.username, role: user.role };
-  }
-
-  async #identifyKey(hash: string, credentials: Credentials): Promise<Identity> {
-    const find = () => findKey(this.#store, hash);
-    const key = find() ?? (await this.#findAgain(find));
-    const caller = this.#callerOfKey(key, this.#store);
-    if (key) {
-      const address = credentials.address() || null;
-      this.#recordUse(key, (transaction, at) => recordKeyUse(transaction, hash, at, address));
-    }
-    return { caller, tokenHash: hash, formToken: '' };
-  }
-
-  #callerOfKey(key: Key | undefined, reader: Reader): NonNullable<Caller> {
-    const user = key && findUser(reader, key.username);
-    if (!user || (key.expires !== null && key.expires <= this.#runtime.now())) throw invalidToken();
-    const role = isRoleAbove(key.role, user.role) ? user.role : key.role;
-    return { username: user.username, role, key: key.name };
+  #callerOf(found: Token | Key | undefined, reader: Reader): NonNullable<Caller> {
+    const user = found && findUser(reader, found.username);
+    if (!user || (found.expires !== null && found.expires <= this.#runtime.now())) throw invalidToken();
+    const { username, role } = user;
+    if ('binding' in found) return { username, role };
+    return { username, role: isRoleAbove(found.role, role) ? role : found.role, key: found.name };
   }
 
   async #sweep(stopping: AbortSignal): Promise<void> {

@@ -133,10 +133,7 @@ export function sortKey(text: string): string {
   });
 }
 
-/**
- * Each word must occur in the folder, name, type or the beginning of the description. More words than `maxWords` are
- * left out.
- */
+/** Each of the first words must occur in the folder, name, type or beginning of the description. */
 export function searchListing(
   listing: Pick<Listing, 'folders' | 'services'>,
   query: string,

@@ -306,7 +306,7 @@ function rollbackOperation(options: StartOptions): Operation {
   const { startAt, ignoreWindows } = options.start;
   return operation({
     title: 'Rollback',
-    description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
+    description: 'Rolls patches back to an earlier version.',
     isDestructive: true,
     warning: () => 'A rollback cannot be cancelled. The system is read-only until it has ended.',
     fields: { versionManifest: versionField, startAt, ignoreWindows },

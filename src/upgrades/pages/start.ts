@@ -46,8 +46,10 @@ export function ignoreWindowsParts(read: () => WindowsNow): Parts {
       read().windows.length === 0
         ? html``
         : html`<div class="field boxes">
-            <input type="checkbox" id="ignoreWindows" name="ignoreWindows.on" value="true" ${text === 'true' && 'checked'} />
-            <label for="ignoreWindows">Start outside of the maintenance windows too</label>
+            <div>
+              <input type="checkbox" id="ignoreWindows" name="ignoreWindows.on" value="true" ${text === 'true' && 'checked'} />
+              <label for="ignoreWindows">Start outside of the maintenance windows too</label>
+            </div>
           </div> `,
     join: ({ on = '' }) => on,
   };

@@ -147,8 +147,8 @@ const problemWords: Readonly<Record<string, string>> = {
 function renderRows({ text = '' }: EnteredParts): Html {
   const list = parseJson(text);
   const rows = Array.isArray(list) ? list.slice(0, maxWindows).map(rowOf) : [];
-  const last = rows.at(-1)?.timeZone;
-  const empty = { days: [], from: '', to: '', timeZone: last ?? 'UTC', isUsual: last === undefined };
+  const last = rows.at(-1)?.timeZone ?? '';
+  const empty = { days: [], from: '', to: '', timeZone: last === '' ? 'UTC' : last, isUsual: last === '' };
   const problems = problemsIn(text);
   const problemsOf = (index: number) =>
     problems.flatMap((problem) => (problem.index === index ? capitalise(problem.words) : []));

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { answerObject, time, total } from '../rest/answer.ts';
-import { choice, day, integer, moment, text } from '../rest/field-types.ts';
+import { choice, integer, moment, text } from '../rest/field-types.ts';
 import type { Values } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import {
@@ -15,7 +15,6 @@ import {
 } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditWords, auditView } from './pages/audit.ts';
-import { dayMs } from '../lib/runtime.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 
@@ -65,8 +64,6 @@ const fields = {
   to: moment()
     .optional()
     .describe('The last moment, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.'),
-  fromDate: day().optional().describe('The first day in UTC, such as 2026-11-18.'),
-  toDate: day().optional().describe('The last day in UTC.'),
   user: text({ to: 64, normalise: (name) => name.trim() })
     .optional()
     .describe('The name of the user who acted.'),
@@ -104,13 +101,13 @@ export function auditResource(options: AuditOptions): Resource {
 }
 
 function filterOf(
-  { q, from, to, fromDate, toDate, user, operation, outcome }: AuditValues,
+  { q, from, to, user, operation, outcome }: AuditValues,
   { titles, names }: AuditWords,
 ): AuditFilter {
   const words = q === undefined ? undefined : [...new Set(foldCase(q).split(' '))];
   return {
-    from: fromDate === undefined ? from : Math.max(fromDate, from ?? fromDate),
-    to: toDate === undefined ? to : Math.min(toDate + dayMs - 1, to ?? Infinity),
+    from,
+    to,
     user,
     operation,
     outcome,

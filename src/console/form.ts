@@ -13,6 +13,7 @@ import {
 import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
+import { renderSentence } from './time.ts';
 
 export type ProblemList = Pick<FormError, 'message' | 'details'>;
 
@@ -113,11 +114,11 @@ function signInFirst({ session }: Layout): Html {
 /** The page of a refused form begins with its problems, also for readers who do not see them. */
 export function renderProblems({ message, details }: ProblemList, { takesFocus = true } = {}): Html {
   return html`<div role="alert" class="problems" tabindex="-1" ${takesFocus && 'autofocus'}>
-    <p><strong>${message}</strong></p>
+    <p><strong>${renderSentence(message)}</strong></p>
     ${
       details.length > 0 &&
       html`<ul>
-      ${details.map((detail) => html`<li>${detail}</li>`)}
+      ${details.map((detail) => html`<li>${renderSentence(detail)}</li>`)}
     </ul>`
     }
   </div>`;
@@ -145,6 +146,14 @@ export const zoneView = html` (<span data-zone>UTC</span>)`;
 
 /** A description such as "The name of the service." repeats the label. */
 const onlyNames = /^(?:The|A) [A-Za-z ]+\.$/;
+
+/** The filter of a list. Their labels name the zone in short. */
+export function renderTimeRange(given: Readonly<Record<string, string>>): Html {
+  const input = (name: string, label: string) =>
+    html`<label for="filter-${name}">${label} <span data-zone="short">UTC</span></label>
+      ${renderTimeInput(html`id="filter-${name}" name="${name}"`, given[name] ?? '')}`;
+  return html`<div>${input('from', 'From')} ${input('to', 'To')}</div>`;
+}
 
 export function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
@@ -261,7 +270,7 @@ function controlView({ control, schema }: FieldDescription, marks: Html, entered
 }
 
 /** A date and time in UTC. A link may give milliseconds since the epoch. */
-export function renderTimeInput(marks: Html, entered: string): Html {
+function renderTimeInput(marks: Html, entered: string): Html {
   const isNumber = /^\d{1,15}$/.test(entered.trim());
   const value = isNumber ? new Date(Number(entered)).toISOString().replace(/(:00)?(\.000)?Z$/, '') : entered;
   return html`<input ${marks} type="datetime-local" step="any" value="${value}" />`;

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type PageAction, actionButton } from './action.ts';
-import { formatTime } from './time.ts';
+import { formatTime, renderSentence } from './time.ts';
 import { type Theme, themeOf, themeSwitch } from './theme.ts';
 
 const securityHeaders = {
@@ -138,7 +138,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
           ${
             notice &&
             html`<p ${notice.isProblem ? html`role="alert" class="problems"` : html`role="status" class="result"`}>
-              ${notice.text} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
+              ${renderSentence(notice.text)} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
             </p>`
           }
           <div class="title">

@@ -234,13 +234,19 @@ export function renderSelect(
     </select>`;
 }
 
-type Chip = { readonly label: string; readonly href: string; readonly isCurrent: boolean };
+type Chip = {
+  readonly label: string;
+  readonly href: string;
+  readonly isCurrent: boolean;
+  /** The script asks for these days in the zone of the reader. */
+  readonly days?: readonly [number, number];
+};
 
 /** Links that filter, for the toolbar. */
 export function renderChips(chips: readonly Chip[]): Html {
   return html`${chips.map(
-    ({ label, href, isCurrent }) =>
-      html`<a class="chip" href="${href}"${isCurrent && html` aria-current="true"`}>${label}</a> `,
+    ({ label, href, isCurrent, days }) =>
+      html`<a class="chip" href="${href}"${isCurrent && html` aria-current="true"`} ${days && html`data-days="${days.join(' ')}"`}>${label}</a> `,
   )}`;
 }
 

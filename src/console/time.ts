@@ -1,4 +1,4 @@
-// Times for people.
+// Times for people. The script of the pages shows them in the zone of the reader.
 import { formatAgo } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
 
@@ -6,14 +6,28 @@ export function formatTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** With a script, the title of the element is the local time. */
+/** As the API writes it, and `renderSentence` finds it. */
+export const toIsoTime = (at: number): string => new Date(at).toISOString();
+
 export function renderTime(at: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}">${formatTime(at)}</time>`;
+  return html`<time datetime="${toIsoTime(at)}">${formatTime(at)}</time>`;
+}
+
+/** Without the day. */
+export function renderClock(at: number): Html {
+  return html`<time datetime="${toIsoTime(at)}" data-clock>${formatTime(at).slice(11, 19)}</time>`;
 }
 
 /** How long ago, with the time as its title. */
 export function renderAgo(at: number, now: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}" title="${formatTime(at)}" data-ago
+  return html`<time datetime="${toIsoTime(at)}" title="${formatTime(at)}" data-ago
     >${formatAgo(now - at)}</time
   >`;
+}
+
+/** A sentence of the API, whose times are ISO 8601, for people. */
+export function renderSentence(text: string): Html {
+  const parts = text.split(/\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\b/);
+  // Text of a user may look like a time, such as the month 13.
+  return html`${parts.map((part, index) => (index % 2 === 1 && !Number.isNaN(Date.parse(part)) ? renderTime(Date.parse(part)) : part))}`;
 }

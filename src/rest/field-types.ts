@@ -68,7 +68,7 @@ const lastMoment = 999_999_999_999_999;
 export function moment() {
   const problem =
     'must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.';
-  const toMoment = (raw: unknown) => parseDate(String(raw).trim(), dateAndTime, 'Z') ?? toInteger(raw);
+  const toMoment = (raw: unknown) => parseDate(String(raw).trim()) ?? toInteger(raw);
   return z
     .preprocess(toMoment, z.int(problem).min(0, problem).max(lastMoment, problem))
     .meta({ control: 'time' });
@@ -77,20 +77,11 @@ export function moment() {
 const dateAndTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?$/;
 
 /** Undefined if the text is no such date. */
-function parseDate(text: string, pattern: RegExp, zone: '' | 'Z'): number | undefined {
-  const at = pattern.test(text) ? Date.parse(text + zone) : NaN;
+function parseDate(text: string): number | undefined {
+  const at = dateAndTime.test(text) ? Date.parse(`${text}Z`) : NaN;
   // Date.parse reads February 30 as a day in March.
   const isDate = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text.slice(0, 10));
   return isDate ? at : undefined;
-}
-
-/** A day such as 2026-11-18. The value is its first moment in UTC. */
-export function day() {
-  const read = (raw: string, context: z.RefinementCtx) => {
-    const at = parseDate(raw.trim(), /^\d{4}-\d{2}-\d{2}$/, '');
-    return at ?? refuse(context, ['must be a date such as 2026-11-18.']);
-  };
-  return z.string().transform(read).meta({ format: 'date', maxLength: 10 });
 }
 
 /** The version of a thing that a change was made from. Forms contain it, so that two readers do not overwrite each other. */

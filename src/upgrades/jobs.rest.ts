@@ -1,7 +1,6 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a
 // job runs.
 import * as z from 'zod';
-import { formatTime } from '../console/time.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -271,7 +270,7 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
       );
       return {
         json: await readStatus(options, job),
-        notice: { text: `The start was moved to ${formatTime(startAt)}.` },
+        notice: { text: `The start was moved to ${new Date(startAt).toISOString()}.` },
       };
     },
   });

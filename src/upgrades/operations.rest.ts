@@ -1,6 +1,5 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import * as z from 'zod';
-import { formatTime } from '../console/time.ts';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
@@ -380,7 +379,7 @@ async function start(
     json: asJson(jobStatus(job, await jobService.messages(job), at)),
     names: { jobId: id },
     notice: {
-      text: `${what} to ${job.to} ${startAt === undefined ? 'started' : `scheduled for ${formatTime(startAt)}`}.`,
+      text: `${what} to ${job.to} ${startAt === undefined ? 'started' : `scheduled for ${new Date(startAt).toISOString()}`}.`,
       link: { name: 'Show the job', path: ['system', 'jobs', id] },
     },
   };

@@ -143,7 +143,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
 
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {
     const { address, token } = await startSteward({ TEST_CONTROL: 'true' });
-    const page = await open(address, { token });
+    const page = await open(address, { token, timezoneId: 'Asia/Kolkata' });
     await page.goto('/admin/services');
     await page.getByRole('searchbox', { name: 'Search services' }).fill('roads');
     await page.getByRole('searchbox', { name: 'Search services' }).press('Enter');
@@ -172,7 +172,18 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.goto('/admin/system/audit');
     await page.getByRole('searchbox', { name: 'Operation, target, user or field' }).fill('mode');
     await page.getByRole('link', { name: 'Today' }).click();
-    await page.waitForURL(/fromDate=.*q=mode/);
+    await page.waitForURL(/from=.*q=mode/);
+    // Today in the zone of the reader.
+    const midnight = new Date(await page.evaluate<number>('new Date().setHours(0, 0, 0, 0)'));
+    expect(new URL(page.url()).searchParams.get('from')).toBe(String(midnight.getTime()));
+    const from = page.getByLabel('From');
+    expect(await from.inputValue()).toMatch(/T00:00$/);
+    expect(await page.getByRole('link', { name: 'Today' }).getAttribute('aria-current')).toBe('true');
+    await from.fill('2026-01-02T03:04');
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
+    const entered = await page.evaluate<number>("new Date('2026-01-02T03:04').getTime()");
+    await page.waitForURL(new RegExp(`from=${entered}&`));
+    expect(await from.inputValue()).toBe('2026-01-02T03:04');
     await page.goto('/admin/services');
     await page.getByRole('link', { name: 'the SOAP service' }).click();
 

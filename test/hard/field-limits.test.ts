@@ -22,8 +22,6 @@ const patterns: Record<string, (length: number) => string> = {
   // Other fields have the text of x, which the audit trail shows.
   password: (length) => 'p'.repeat(length),
   newPassword: (length) => 'n'.repeat(length),
-  fromDate: (length) => '2026-11-18'.padEnd(length, '0'),
-  toDate: (length) => '2026-11-18'.padEnd(length, '0'),
   payload: (length) => `{"a":"${'x'.repeat(length - '{"a":""}'.length)}"}`,
   // White space extends the value to the given length.
   changeTypes: (length) => `A,B${' '.repeat(length - 'A,B'.length)}`,

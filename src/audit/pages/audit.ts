@@ -1,5 +1,6 @@
 // The page of the audit trail: a search, a compact list, and the export. The operations have the titles that the
 // resource tree gives them.
+import { renderTimeRange } from '../../console/form.ts';
 import {
   type ListParameters,
   listParameters,
@@ -11,7 +12,7 @@ import {
   renderToolbar,
 } from '../../console/list.ts';
 import { renderMissing } from '../../console/table.ts';
-import { formatTime, renderAgo } from '../../console/time.ts';
+import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import { dayMs } from '../../lib/runtime.ts';
@@ -28,13 +29,14 @@ import type { TargetNames } from '../audit-store.ts';
 export type AuditWords = { readonly titles: OperationTitles; readonly names: TargetNames };
 
 /** Filters that the form has no field for: links and programs set them. */
-const otherFilters = ['user', 'operation', 'from', 'to'] as const;
+const otherFilters = ['user', 'operation'] as const;
 
-const presets: readonly { readonly label: string; readonly first: number; readonly last: number }[] = [
-  { label: 'Today', first: 0, last: 0 },
-  { label: 'Yesterday', first: -1, last: -1 },
-  { label: '7 days', first: -6, last: 0 },
-];
+/** From the midnight of a day to that of another, counted from today. */
+const presets = [
+  { label: 'Today', days: [0, 1] },
+  { label: 'Yesterday', days: [-1, 0] },
+  { label: '7 days', days: [-6, 1] },
+] as const;
 
 const colours: Readonly<Record<AuditOutcome, string>> = { success: 'good', refused: 'warn', failed: 'bad' };
 
@@ -53,7 +55,7 @@ export async function auditView(
         noun: 'entry',
         empty: renderEmpty('There are no entries yet. Every change that somebody makes or tries adds one.'),
         columns: [
-          { label: 'Time (UTC)', cell: ({ at }) => timeView(at, page.now) },
+          { label: 'Time', cell: ({ at }) => timeView(at, page.now) },
           {
             label: 'Operation',
             cell: ({ operation, user }) =>
@@ -77,8 +79,7 @@ async function namesOf(entries: readonly AuditEntry[], { nameOf }: TargetNames):
 }
 
 function timeView(at: number, now: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}">${formatTime(at).slice(0, 19)}</time>
-    <span class="hint">${renderAgo(at, now)}</span>`;
+  return html`${renderTime(at)} <span class="hint">${renderAgo(at, now)}</span>`;
 }
 
 function actorView({ user, key, address }: AuditEntry, { here }: PageContext<unknown>): Html {
@@ -132,50 +133,40 @@ function changesView({ changes }: AuditEntry): Html {
 
 function valueText(field: string, value: string | number | boolean | null): Html {
   if (value === null || value === '') return renderMissing('none');
-  return html`${field.endsWith('At') && typeof value === 'number' ? formatTime(value) : String(value)}`;
+  return html`${field.endsWith('At') && typeof value === 'number' ? renderTime(value) : String(value)}`;
 }
 
 function toolbarOf(given: ListParameters, total: number, { here, now }: PageContext<unknown>): Html {
   const others = otherFilters.filter((name) => given[name] !== undefined);
-  const date = (name: string, label: string) =>
-    html`<label>${label} <input name="${name}" type="date" value="${given[name] ?? ''}" /></label>`;
-  const days = presets.map(({ label, first, last }) => {
-    const range = { fromDate: dayOf(now + first * dayMs), toDate: dayOf(now + last * dayMs) };
-    const isCurrent = range.fromDate === given.fromDate && range.toDate === given.toDate;
-    return { label, href: `${here()}?${withDays(given, range)}`, isCurrent };
+  const today = Math.floor(now / dayMs);
+  const presetChips = presets.map(({ label, days }) => {
+    const [from = '', to = ''] = days.map((day) => String((today + day) * dayMs));
+    const query = new URLSearchParams({ ...given, from, to });
+    return {
+      label,
+      href: `${here()}?${query.toString()}`,
+      isCurrent: from === given.from && to === given.to,
+      days,
+    };
   });
   const removals = others.map((name) => {
     const { [name]: value = '', ...rest } = given;
     const query = new URLSearchParams(rest).toString();
-    return { label: `${name}: ${otherText(name, value)} ×`, href: `${here()}?${query}`, isCurrent: true };
+    return { label: `${name}: ${value} ×`, href: `${here()}?${query}`, isCurrent: true };
   });
   const csv = new URLSearchParams({ ...given, f: 'csv' }).toString();
   return renderToolbar({
     action: here(),
     search: { label: 'Operation, target, user or field', value: given.q ?? '' },
     filters: [
-      date('fromDate', 'From'),
-      date('toDate', 'To'),
+      renderTimeRange(given),
       renderSelect('outcome', 'Outcome', 'All outcomes', auditOutcomes, given.outcome),
     ],
     keep: Object.fromEntries(others.map((name) => [name, given[name] ?? ''])),
-    chips: html`<p class="chips">${renderChips([...days, ...removals])}</p>`,
+    chips: html`<p class="chips">${renderChips([...presetChips, ...removals])}</p>`,
     count: `${total === maxCountedEntries ? 'At least ' : ''}${formatCount(total, 'entry')}`,
     actions: total > 0 && html`<a href="${here()}?${csv}">Download as CSV</a>`,
   });
-}
-
-function dayOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
-}
-
-function withDays({ from: _from, to: _to, ...kept }: ListParameters, days: ListParameters): string {
-  return new URLSearchParams({ ...kept, ...days }).toString();
-}
-
-function otherText(name: string, value: string): string {
-  const isTime = (name === 'from' || name === 'to') && Math.abs(Number(value)) <= 8.64e15;
-  return isTime ? formatTime(Number(value)) : value;
 }
 
 /** Entries whose operation is not part of the administrator tree. */

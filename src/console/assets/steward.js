@@ -71,13 +71,25 @@ function offerReveal(input) {
 
 document.querySelectorAll('input[type="password"]').forEach(offerReveal);
 
+/** Such as `2026-11-18 08:30:00 CET`: the Swedish form is the one of ISO 8601. */
+const localTime = new Intl.DateTimeFormat('sv', {
+  year: 'numeric',
+  month: '2-digit',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+});
+
 /** The reader enters a time of his zone, which the label names. The form sends milliseconds. */
 function enterLocalTime(zone) {
   const input = zone.closest('label').control;
   const at = new Date(`${input.value}Z`);
   if (input.value !== '')
     input.value = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const isShort = zone.dataset.zone === 'short';
+  zone.textContent = isShort ? localTime.format().slice(20) : localTime.resolvedOptions().timeZone;
   input.form.addEventListener('formdata', ({ formData }) => {
     if (input.value !== '') formData.set(input.name, new Date(input.value).getTime());
   });
@@ -98,29 +110,46 @@ document.querySelectorAll('.when').forEach(keepChoice);
 for (const input of document.querySelectorAll('[data-own-zone]'))
   input.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The local time, and the one that the page shows. */
-function nameLocalTimes() {
-  for (const time of document.querySelectorAll('time[datetime]')) {
+/** The link leads to the days of the zone of the reader. */
+function askForLocalDays(link) {
+  const url = new URL(link.href);
+  const asked = new URLSearchParams(location.search);
+  const now = new Date();
+  const days = link.dataset.days.split(' ').map(Number);
+  const midnights = days.map((day) => new Date(now.getFullYear(), now.getMonth(), now.getDate() + day));
+  const [from, to] = midnights.map((at) => String(at.getTime()));
+  url.searchParams.set('from', from);
+  url.searchParams.set('to', to);
+  link.href = url;
+  if (asked.get('from') === from && asked.get('to') === to) link.ariaCurrent = 'true';
+}
+
+document.querySelectorAll('[data-days]').forEach(askForLocalDays);
+
+/** Shows times in the zone of the reader. Their title has the one of the server too. */
+function showLocalTimes(root) {
+  for (const time of root.querySelectorAll('time[datetime]')) {
     const at = new Date(time.dateTime);
+    const local = localTime.format(at);
     const utc = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-    time.title = `${at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' })} · ${utc}`;
+    const { ago, clock } = time.dataset;
+    time.title = ago === undefined && clock === undefined ? utc : `${local} · ${utc}`;
+    if (ago === undefined) time.textContent = clock === undefined ? local : local.slice(11, 19);
   }
 }
 
-nameLocalTimes();
+showLocalTimes(document);
 
-/** The clock of the reader may differ from the one of the server, whose time was `data-now` when the page was loaded. */
-function updateRelativeTimes() {
-  const aheadMs = Number(document.body.dataset.now) - performance.now();
-  setInterval(() => {
-    if (document.body.dataset.connection) return;
-    const now = aheadMs + performance.now();
-    for (const time of document.querySelectorAll('time[data-ago]'))
-      time.textContent = formatAgo(now - Date.parse(time.dateTime));
-  }, 10_000);
-}
+/** The clock of the reader may differ from the one of the server, whose time was `data-now` when it sent the page. */
+const aheadOf = (page) => Number(page.body.dataset.now) - performance.now();
+let aheadMs = aheadOf(document);
 
-if (document.querySelector('time[data-ago]')) updateRelativeTimes();
+setInterval(() => {
+  if (document.body.dataset.connection) return;
+  const now = aheadMs + performance.now();
+  for (const time of document.querySelectorAll('time[data-ago]'))
+    time.textContent = formatAgo(now - Date.parse(time.dateTime));
+}, 10_000);
 
 /** Changes only what differs, so that focus and scroll positions stay. */
 function morph(from, to) {
@@ -131,11 +160,10 @@ function morph(from, to) {
     return undefined;
   }
   // The reader decides which details are open.
-  const isKept = (name) => name === 'open' || (name === 'title' && from.nodeName === 'TIME');
   for (const { name } of [...from.attributes])
-    if (!to.hasAttribute(name) && !isKept(name)) from.removeAttribute(name);
+    if (!to.hasAttribute(name) && name !== 'open') from.removeAttribute(name);
   for (const { name, value } of to.attributes)
-    if (from.getAttribute(name) !== value && !isKept(name)) from.setAttribute(name, value);
+    if (from.getAttribute(name) !== value && name !== 'open') from.setAttribute(name, value);
   return morphChildren(from, to);
 }
 
@@ -212,13 +240,13 @@ function keepLive() {
       // The query belongs to an earlier step.
       return location.replace(location.pathname);
     }
+    showLocalTimes(page);
     for (const part of parts) {
       const fresh = page.getElementById(part.id);
       if (fresh) morph(part, fresh);
     }
     if (document.getElementById('follow')?.checked) document.querySelector('.messages').scrollTop = 0;
     title = page.title;
-    nameLocalTimes();
     return undefined;
   }
 

@@ -1,5 +1,5 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
-import { formatTime } from '../../console/time.ts';
+import { renderSentence, toIsoTime } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
@@ -126,7 +126,7 @@ function findJob(job: Job | null, now: number, href: PageContext<unknown>['href'
     { severity, count: 1, text, href: href('system', 'jobs', job.id) },
   ];
   if (job.state === 'scheduled')
-    return found('info', `The ${what} to ${job.to} is scheduled for ${formatTime(job.startAt ?? 0)}.`);
+    return found('info', `The ${what} to ${job.to} is scheduled for ${toIsoTime(job.startAt ?? 0)}.`);
   if (job.state === 'failed') return found('bad', `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`);
   return found('busy', `The ${what} to ${job.to} is running: ${jobProgress(job, now).percent} %.`);
 }
@@ -169,7 +169,7 @@ function findingList(findings: readonly Finding[]): Html | false {
     findings.length > 0 &&
     html`<ul class="findings">
       ${findings.map(
-        ({ severity, text, href }) => html`<li class="${severity}"><a href="${href}">${text}</a></li> `,
+        ({ severity, text, href }) => html`<li class="${severity}"><a href="${href}">${renderSentence(text)}</a></li> `,
       )}
     </ul>`
   );

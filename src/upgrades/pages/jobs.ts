@@ -1,7 +1,7 @@
 // The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
 import { pageButton, signInHint } from '../../console/action.ts';
-import { renderAgo, renderTime } from '../../console/time.ts';
+import { renderAgo, renderClock, renderSentence, renderTime } from '../../console/time.ts';
 import { renderSelect, renderToolbar } from '../../console/list.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -115,7 +115,7 @@ function headView(state: JobState, heading: Html | string): Html {
       <h2 id="job">${heading} ${stateView(job)}</h2>
       ${job.state === 'scheduled' ? html`<p>${startView(job.startAt ?? 0, at)}</p>` : progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
     </div>
-    ${isFailed && html`<div class="problems" id="failure"><p class="problem">${job.reason}</p>${hint}</div>`}
+    ${isFailed && html`<div class="problems" id="failure"><p class="problem">${renderSentence(job.reason ?? '')}</p>${hint}</div>`}
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${!isFailed && hint}`;
 }
 
@@ -285,7 +285,6 @@ const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** `number` identifies the line while the page updates itself. The date is shown where it changes. */
 function lineView({ code, message, when }: Message, before: Message | undefined, number: number): Html {
-  const at = new Date(when).toISOString();
-  return html`${(!before || dayOf(before.when) !== dayOf(when)) && html`<li class="day" id="day-${dayOf(when)}">${dayOf(when)} UTC</li> `}
-    <li id="message-${number}" data-code="${code}"><time datetime="${at}">${at.slice(11, 19)}</time> <code>${code}</code> <span>${message}</span></li> `;
+  return html`${(!before || dayOf(before.when) !== dayOf(when)) && html`<li class="day" id="day-${dayOf(when)}">${renderTime(when)}</li> `}
+    <li id="message-${number}" data-code="${code}">${renderClock(when)} <code>${code}</code> <span>${renderSentence(message)}</span></li> `;
 }

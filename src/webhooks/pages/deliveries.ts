@@ -1,7 +1,7 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
 import { signInHint } from '../../console/action.ts';
-import { renderTimeInput } from '../../console/form.ts';
+import { renderTimeRange } from '../../console/form.ts';
 import {
   type ListColumn,
   type ListParameters,
@@ -83,16 +83,11 @@ function filterControls(
     renderSelect('status', 'Response', 'All responses', statusClasses, status),
     html`<label class="unseen" for="filter-eventId">Event id</label>
       <input id="filter-eventId" name="eventId" value="${eventId}" maxlength="64" size="12" placeholder="Event id" />`,
-    html`<div>${timeInput('from', 'From (UTC)', given)} ${timeInput('to', 'To (UTC)', given)}</div>`,
+    renderTimeRange(given),
   ];
 }
 
 const statusClasses = ['2xx', '3xx', '4xx', '5xx', { value: noStatus, label: 'No response' }];
-
-function timeInput(name: 'from' | 'to', label: string, given: ListParameters): Html {
-  return html`<label for="filter-${name}">${label}</label>
-    ${renderTimeInput(html`id="filter-${name}" name="${name}"`, given[name] ?? '')}`;
-}
 
 const activateFirst = html`<p class="notice">
   This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.

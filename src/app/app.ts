@@ -106,6 +106,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     assets: () => assets.hrefs(urls.linkBase),
     navigation: navigation(store, () => runtime.now()),
     readOnly: () => readOnlyState(store),
+    unavailableSince: store.unavailableSince,
     isControlled: config.TEST_CONTROL,
     isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),

@@ -37,6 +37,7 @@ type FrameOptions = {
   readonly assets: () => AssetHrefs;
   readonly navigation: readonly NavigationEntry[];
   readonly readOnly: () => ReadOnlyState | undefined;
+  readonly unavailableSince: () => number | undefined;
   /** Test control is on: a permanent notice leads to it. */
   readonly isControlled: boolean;
   /** Some resources and operations are closed then. */
@@ -132,9 +133,9 @@ export class Frame {
 
   /** Without navigation and session. */
   bareLayout(title: string): Layout {
-    const { name, version, urls, assets, now } = this.#options;
+    const { name, version, urls, assets, now, unavailableSince } = this.#options;
     const fixed = { name, version, assets: assets(), homeHref: urls.homePath };
-    return { ...fixed, title, now: now(), navigation: [], crumbs: [] };
+    return { ...fixed, title, now: now(), unavailableSince: unavailableSince(), navigation: [], crumbs: [] };
   }
 
   #href(path: readonly string[]): string {

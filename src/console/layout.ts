@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
 import { type PageAction, actionButton } from './action.ts';
-import { formatTime, renderSentence } from './time.ts';
+import { formatTime, renderSentence, renderTime } from './time.ts';
 import { type Theme, themeOf, themeSwitch } from './theme.ts';
 
 const securityHeaders = {
@@ -54,6 +54,8 @@ export type Layout = {
   readonly crumbs: readonly Crumb[];
   readonly session?: Session;
   readonly banner?: Banner | undefined;
+  /** Since when the database cannot be reached. */
+  readonly unavailableSince?: number | undefined;
   /** The address of test control, if it is on. */
   readonly controlHref?: string | undefined;
   /** About the operation that has just redirected here. */
@@ -92,7 +94,8 @@ export type Session = {
 
 /** `api` is the panel with what programs need: other resources, operations, commands and fields. */
 export function renderPage(layout: Layout, content: Html, api?: Html): Page {
-  const { title, name, assets, crumbs, session, banner, notice } = layout;
+  const { title, name, assets, crumbs, session, banner, notice, unavailableSince } = layout;
+  const isUnavailable = unavailableSince !== undefined;
   return (theme) => html`<!doctype html>
     <html lang="en">
       <head>
@@ -106,7 +109,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>
       </head>
-      <body data-now="${layout.now}" ${layout.navigation.length > 0 && html`class="shell"`}>
+      <body data-now="${layout.now}" ${isUnavailable && html`data-connection="database"`} ${layout.navigation.length > 0 && html`class="shell"`}>
         <a class="skip" href="#content">Skip to the content</a>
         ${navigationView(layout)}
         <header>
@@ -124,7 +127,9 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
               ${session && accountMenu(session, theme)}
             </div>
           </div>
-          <p id="connection" class="strip" role="status" hidden></p>
+          <p id="connection" class="strip" role="status" ${!isUnavailable && 'hidden'}>${
+            isUnavailable && html`The database cannot be reached since ${renderTime(unavailableSince)}.`
+          }</p>
           ${
             layout.controlHref !== undefined &&
             html`<p class="strip">

@@ -42,6 +42,8 @@ type StoreCore = {
   onUpdate: (listener: () => void) => () => void;
   /** The reasons why the store is not ready; empty when it is. */
   problems: () => readonly string[];
+  /** Since when the database cannot be reached; undefined while it can. */
+  unavailableSince: () => number | undefined;
   close: () => Promise<void>;
 };
 

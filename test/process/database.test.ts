@@ -69,6 +69,8 @@ function expectQuietLogs(outages: number): void {
   }
 }
 
+const asBrowser = () => ({ headers: { accept: 'text/html', cookie: `steward_session=${token}` } });
+
 const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
   <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
 
@@ -93,6 +95,13 @@ it('while it is unavailable reads work, and writes are answered with 503', async
       status: 503,
       body: { reasons: ['the database cannot be reached'] },
     });
+    const home = String((await steward.ask('/admin', asBrowser())).body.text);
+    expect(home).toMatch(/id="connection"[^>]*>\s*The database cannot be reached since <time/);
+    expect(home).toContain('Not known now.');
+    expect(home.match(/class="figure"><span class="none">–</g)).toHaveLength(3);
+    expect(home.split('<main')[1]).not.toMatch(
+      /class="(good|warn)"|Accepts changes|No delivery|none yet|Everything works/,
+    );
     const answers = [
       await steward.post('/admin/services/createFolder', { folderName: 'Refused' }, token),
       await steward.post('/admin/services/webhooks/publish', { changeType: 'Tested' }, token),
@@ -116,6 +125,9 @@ it('while it is unavailable reads work, and writes are answered with 503', async
     });
     expect(await steward.get(`/admin/services/webhooks/${webhookId}/deliveries`, token)).toMatchObject({
       status: 200,
+    });
+    expect(await steward.ask('/admin', asBrowser())).toMatchObject({
+      body: { text: expect.stringMatching(/id="connection"[^>]* hidden>/) as string },
     });
     const event = { changeType: 'Tested', eventId: `back-${index}` };
     expect(await steward.post('/admin/services/webhooks/publish', event, token)).toMatchObject({

@@ -22,13 +22,12 @@ import {
 } from './deliveries.ts';
 
 function openDatabase(url: string): Database {
-  const { sleep } = realRuntime;
   const database = new Database({
     url,
     maxConnections: 2,
     knownSchema: 1,
     logger: undefined,
-    sleep,
+    runtime: realRuntime,
   });
   onTestFinished(() => database.close());
   return database;

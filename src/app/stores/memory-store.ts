@@ -127,6 +127,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],
+    unavailableSince: () => undefined,
     close: () => Promise.resolve(),
   };
 }

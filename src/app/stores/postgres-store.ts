@@ -99,8 +99,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 
 function createDatabase(options: PostgresOptions): Database {
   const { url, maxConnections = defaultConnections, migrations, logger, runtime } = options;
-  const { sleep } = runtime;
-  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, sleep });
+  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, runtime });
 }
 
 /** The role or the database does not exist, or its certificate is not trusted: waiting does not help then. */
@@ -223,6 +222,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       ...database.problems,
       ...(hasPollFailed ? ['changes of other processes cannot be read from the database'] : []),
     ],
+    unavailableSince: () => database.failedAt,
     async close() {
       await tasks.stop();
       if (!database.failure) await peers.leave().catch(() => undefined);

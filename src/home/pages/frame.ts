@@ -45,8 +45,8 @@ export function navigation(store: ReadableStore, now: () => number): readonly Na
 async function countWebhooks(store: ReadableStore, now: number): Promise<number> {
   const all = listWebhooks(store);
   const active = all.filter((webhook) => webhook.active);
-  const counts = await whileAvailable(() => countUndelivered(store, active, now, { most: 0 }), new Map());
-  const healths = all.map((webhook) => readHealth(store, webhook, now, counts.get(webhook.id)).health);
+  const counts = await whileAvailable(() => countUndelivered(store, active, now, { most: 0 }));
+  const healths = all.map((webhook) => readHealth(store, webhook, now, counts?.get(webhook.id)).health);
   return healths.filter((health) => health !== 'ok' && health !== 'inactive').length;
 }
 

@@ -1,4 +1,5 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
+import { capitaliseWord } from '../../console/labels.ts';
 import { renderSentence, toIsoTime } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
@@ -13,13 +14,13 @@ import { type HealthView, type WebhookHealth, listWebhooks, readHealth } from '.
 /** `busy`: a job is running. */
 export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
 
-/** A reason, as a sentence with a link. */
+/** A reason, as a sentence, with a link to where the reader can act on it. */
 type Finding = {
   readonly severity: Severity;
   /** How many things it is about. */
   readonly count: number;
   readonly text: string;
-  readonly href: string;
+  readonly href?: string;
 };
 
 export type SystemHealth = {
@@ -39,13 +40,10 @@ export async function readSystemHealth(
 ): Promise<SystemHealth> {
   const { href, now } = page;
   const found = listWebhooks(store);
-  const counts = await whileAvailable(() => countUndelivered(store, found, now, { most: 0 }), new Map());
+  const counts = await countUndelivered(store, found, now, { most: 0 });
   const all = found.map((webhook) => readHealth(store, webhook, now, counts.get(webhook.id)));
   const active = all.filter(({ webhook }) => webhook.active);
-  const outcomes = await whileAvailable(
-    () => store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id)),
-    new Map<string, 'delivered' | 'failed'>(),
-  );
+  const outcomes = await store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id));
   const outcomeOf = ({ webhook }: HealthView) => outcomes.get(webhook.id);
   const deactivated = all.filter(({ health }) => health === 'deactivated');
   const inactive = all.filter(({ health }) => health === 'inactive');
@@ -60,7 +58,7 @@ export async function readSystemHealth(
   const findings: Finding[] = [
     ...store
       .problems()
-      .map((text): Finding => ({ severity: 'bad', count: 1, text: `${text}.`, href: href() })),
+      .map((text): Finding => ({ severity: 'bad', count: 1, text: `${capitaliseWord(text)}.` })),
     ...findJob(store.read(newestJob), now, href),
     ...group(page, 'bad', deactivated, 'deactivated', {
       one: ({ webhook: { name } }) => `Webhook ${name} was deactivated after too many failures.`,
@@ -131,12 +129,12 @@ function findJob(job: Job | null, now: number, href: PageContext<unknown>['href'
   return found('busy', `The ${what} to ${job.to} is running: ${jobProgress(job, now).percent} %.`);
 }
 
-/** The page still shows the rest while the database is unavailable. */
-export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+/** Undefined while the database is unavailable: the page then shows that it is not known. */
+export async function whileAvailable<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
   } catch (error) {
-    if (isUnavailable(error)) return otherwise;
+    if (isUnavailable(error)) return undefined;
     throw error;
   }
 }
@@ -144,14 +142,15 @@ export async function whileAvailable<T>(read: () => Promise<T>, otherwise: T): P
 /** What the sentence is about, the worst first. `info` needs no attention. */
 const order: readonly Severity[] = ['bad', 'warn', 'busy'];
 
-export function healthView({ findings }: SystemHealth, steps: Html | false): Html {
+export function healthView(health: SystemHealth | undefined, steps: Html | false): Html {
+  const { findings } = health ?? { findings: [] };
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
   const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
   const rest = findings.filter((finding) => !reasons.includes(finding));
   const count = reasons.reduce((sum, finding) => sum + finding.count, 0);
-  return html`<div id="health" data-live="5">
-    <div class="health ${worst}" role="status">
-      <p><strong>${sentenceOf(worst, count, rest.length)}</strong></p>
+  return html`<div id="health" data-live="5" data-problems="${count}">
+    <div class="health ${health ? worst : 'unknown'}" role="status">
+      <p class="claim"><strong>${health ? sentenceOf(worst, count, rest.length) : 'Not known now.'}</strong></p>
       ${findingList(reasons)}
     </div>
     ${findingList(rest)} ${steps}
@@ -169,7 +168,8 @@ function findingList(findings: readonly Finding[]): Html | false {
     findings.length > 0 &&
     html`<ul class="findings">
       ${findings.map(
-        ({ severity, text, href }) => html`<li class="${severity}"><a href="${href}">${renderSentence(text)}</a></li> `,
+        ({ severity, text, href }) =>
+          html`<li class="${severity}">${href === undefined ? text : html`<a href="${href}">${renderSentence(text)}</a>`}</li> `,
       )}
     </ul>`
   );

@@ -7,8 +7,9 @@ import { pathOfService } from '../../catalog/catalog.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { sampleCatalog } from '../../catalog/sample.ts';
 import { linkButton, pageButton } from '../../console/action.ts';
-import { renderAgo, renderTime } from '../../console/time.ts';
+import { renderAgo } from '../../console/time.ts';
 import { renderToolbar } from '../../console/list.ts';
+import { renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -71,20 +72,20 @@ export function showHome(options: HomeOptions): View<unknown> {
     const query = searchedIn(page.query);
     if (query !== '') return showSearch(options, query, page);
     const isAdministrator = mayCall(page.caller, 'administrator');
-    const health = isAdministrator && (await readSystemHealth(options.store, page));
-    const cards = health
-      ? [
-          versionCard(options, page),
-          jobCard(options.store, page),
-          await webhookCard(options.store, health, page),
-          modeCard(options, page),
-        ]
-      : [versionCard(options, page), modeCard(options, page), catalogCard(options, page)];
+    const { store } = options;
+    const health = isAdministrator ? await whileAvailable(() => readSystemHealth(store, page)) : undefined;
+    const recent = isAdministrator && (await recentView(options, page));
+    const isKnown = store.unavailableSince() === undefined;
+    const version = cardView(versionCard(options, page));
+    const others = isAdministrator
+      ? [jobCard(store, page), await webhookCard(store, health, page), modeCard(options, page)]
+      : [modeCard(options, page), catalogCard(options, page)];
+    const shown = isKnown ? others : others.map(({ title }): Card => ({ title, figure: renderMissing() }));
     return html`<ul class="cards" id="cards" data-live="5">
-        ${cards.map(cardView)}
+        ${version} ${shown.map(cardView)}
       </ul>
       <div class="split">
-        ${health ? healthView(health, firstSteps(options, page)) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${health && (await recentView(options, page))}
+        ${isAdministrator ? healthView(isKnown ? health : undefined, isKnown && firstSteps(options, page)) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${recent}
       </div>`;
   };
 }
@@ -119,20 +120,22 @@ async function recentView(
   { href, now }: PageContext<unknown>,
 ): Promise<Html> {
   const filter = { outcome: 'success' } as const;
-  const entries = await whileAvailable(async () => (await store.audit.page(filter, 0, 40)).entries, []);
-  const changes = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
-  const names = await Promise.all(changes.map(({ target }) => nameOf(target ?? '')));
+  const changes = await whileAvailable(async () => {
+    const { entries } = await store.audit.page(filter, 0, 40);
+    const chosen = entries.filter(({ operation }) => !operation.startsWith('tokens/')).slice(0, maxRecent);
+    return Promise.all(chosen.map(async (entry) => ({ ...entry, name: await nameOf(entry.target ?? '') })));
+  });
   return html`<section aria-labelledby="recent" id="changes" data-live="5">
     <h2 id="recent">Last changes</h2>
     ${
-      changes.length === 0
-        ? html`<p class="none">There are none yet.</p>`
+      changes === undefined || changes.length === 0
+        ? html`<p class="none">${changes ? 'There are none yet.' : '–'}</p>`
         : html`<ol class="recent">
             ${changes.map(
-              ({ at, user, operation, target }, index) =>
+              ({ at, user, operation, target, name }) =>
                 html`<li>
                   ${renderAgo(at, now)} <strong>${titleOf(operation, user) ?? operation}</strong>
-                  ${target !== null && html`<a href="${href(...target.split('/'))}"><bdi>${names[index] ?? target}</bdi></a>`} ${user !== null && html`by ${user}`}
+                  ${target !== null && html`<a href="${href(...target.split('/'))}"><bdi>${name ?? target}</bdi></a>`} ${user !== null && html`by ${user}`}
                 </li> `,
             )}
           </ol>`
@@ -189,13 +192,13 @@ function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unkno
   const isAdministrator = mayCall(caller, 'administrator');
   return {
     title: 'Server',
-    figure: isReadOnly ? html`Read-only` : html`Accepts changes`,
+    figure: isReadOnly ? html`Read-only` : html`<span class="claim">Accepts changes</span>`,
     severity: isReadOnly ? 'warn' : undefined,
     lines: [
       reason === 'administrator' && html`Set by an administrator.`,
       isReadOnly && message !== '' && html`${message}`,
       isAdministrator && reason !== 'upgrade' && html`<a href="${href('mode')}">Read-only mode</a>`,
-      isAdministrator && html`Up for ${formatDuration(now - startedAt)}, since ${renderTime(startedAt)}`,
+      isAdministrator && html`Started ${renderAgo(startedAt, now)}`,
       isAdministrator && html`${stores[inUse.store]} ${executors[inUse.executor]}`,
     ],
   };
@@ -269,9 +272,11 @@ function resumeButton(store: ReadableStore, job: Job, page: PageContext<unknown>
 
 async function webhookCard(
   store: ReadableStore,
-  { failing, behind, deactivated }: SystemHealth,
+  health: SystemHealth | undefined,
   { href, now }: PageContext<unknown>,
 ): Promise<Card> {
+  if (!health) return { title: 'Webhooks', figure: renderMissing() };
+  const { failing, behind, deactivated } = health;
   const stats = await webhookStats(store, now);
   const { webhook_deliveries_pending: pending, webhook_oldest_pending_seconds: oldestPendingSeconds } = stats;
   const all = listWebhooks(store);
@@ -293,7 +298,7 @@ async function webhookCard(
     lines: [
       all.length > 0 && stackedBar(parts),
       pending === 0
-        ? html`No delivery is pending.`
+        ? html`<span class="claim">No delivery is pending.</span>`
         : html`${formatCount(pending, 'delivery')} pending${
             hasAge && `, the oldest for ${formatDuration(oldestPendingSeconds * 1000)}`
           }`,
@@ -314,5 +319,5 @@ function stackedBar(parts: readonly Part[]): Html {
     return html`<rect class="${colour}" x="${x}" width="${width}" height="1" />`;
   });
   return html`<svg class="stacked" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">${bars}</svg
-    >${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}`;
+    ><span class="claim">${shown.map(({ name, count }) => `${count} ${name}`).join(', ')}</span>`;
 }

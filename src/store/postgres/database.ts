@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type ServiceError, databaseUnreachable } from '../../lib/errors.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import { busy, isBusy, isDown, isRefused, outdatedProgram, programProblem } from './errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
@@ -54,7 +55,7 @@ type DatabaseOptions = {
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger: StoreLogger | undefined;
-  readonly sleep: (ms: number) => Promise<void>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
 };
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
@@ -73,6 +74,7 @@ export class Database {
   readonly #connection: pg.ClientConfig;
   #pool: pg.Pool;
   #failure: Error | undefined;
+  #failedAt: number | undefined;
   #oldestWriter = 0;
   #isClosed = false;
   /** How long the last probe took, which is little more than the way to the database and back. */
@@ -89,6 +91,10 @@ export class Database {
   /** Why the database is unavailable; undefined while it is available. */
   get failure(): Error | undefined {
     return this.#failure;
+  }
+
+  get failedAt(): number | undefined {
+    return this.#failedAt;
   }
 
   /** The reasons why this program cannot use the database. */
@@ -160,6 +166,7 @@ export class Database {
     });
     if (this.#failure) this.#options.logger?.info({}, 'the database can be reached again');
     this.#failure = undefined;
+    this.#failedAt = undefined;
     return result;
   }
 
@@ -305,7 +312,9 @@ export class Database {
   #limitPool(pool: pg.Pool, max: number): void {
     if (pool.options.max !== this.#options.maxConnections) return;
     pool.options.max = max;
-    void this.#options.sleep(refusedPauseMs).then(() => (pool.options.max = this.#options.maxConnections));
+    void this.#options.runtime
+      .sleep(refusedPauseMs)
+      .then(() => (pool.options.max = this.#options.maxConnections));
   }
 
   async #reporting<T>(work: () => Promise<T>): Promise<T> {
@@ -318,6 +327,7 @@ export class Database {
       if (!this.#failure)
         this.#options.logger?.warn({ reason: failure.message }, 'the database cannot be reached');
       this.#failure = failure;
+      this.#failedAt ??= this.#options.runtime.now();
       throw databaseUnreachable();
     }
   }

@@ -70,7 +70,7 @@ export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 
   if ((health === 'ok' || health === 'behind') && lastOutcome === 'failed')
     return html`<span class="state warn">Last delivery failed</span>`;
   if (health === 'ok' && lastOutcome === undefined) return html`<span class="state">Not used yet</span>`;
-  return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
+  return html`<span class="state ${healthColours[health]} claim">${healthLabels[health]}</span>`;
 }
 
 /**
@@ -79,7 +79,7 @@ export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 
  */
 export function explainHealth({ webhook, failures, left, windowStart }: HealthView, now: number): Html {
   const { deactivatedAt, deactivatedBy, active } = webhook;
-  if (active && failures === 0) return html`Active, without failures.`;
+  if (active && failures === 0) return html`<span class="claim">Active, without failures.</span>`;
   const since = windowStart !== null && html` since ${renderTime(windowStart)}`;
   if (active)
     return html`Active. ${formatCount(failures, 'failure')}${since}. Will be deactivated after

@@ -92,6 +92,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
       script: await read('console/assets/steward.js'),
       tryScript: await read('console/assets/try.js'),
       icon: await read('console/assets/steward.svg'),
+      attentionIcon: await read('console/assets/attention.svg'),
       offlineIcon: await read('console/assets/offline.svg'),
     },
     wsdl: await read('wsdl/ServiceCatalog.wsdl'),

@@ -13,6 +13,7 @@ const kinds: Readonly<Record<AssetName, { file: string; type: string }>> = {
   script: { file: 'steward.js', type: 'text/javascript; charset=utf-8' },
   tryScript: { file: 'try.js', type: 'text/javascript; charset=utf-8' },
   icon: { file: 'steward.svg', type: 'image/svg+xml' },
+  attentionIcon: { file: 'attention.svg', type: 'image/svg+xml' },
   offlineIcon: { file: 'offline.svg', type: 'image/svg+xml' },
 };
 

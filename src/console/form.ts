@@ -270,7 +270,7 @@ function controlView({ control, schema }: FieldDescription, marks: Html, entered
 }
 
 /** A date and time in UTC. A link may give milliseconds since the epoch. */
-function renderTimeInput(marks: Html, entered: string): Html {
+export function renderTimeInput(marks: Html, entered: string): Html {
   const isNumber = /^\d{1,15}$/.test(entered.trim());
   const value = isNumber ? new Date(Number(entered)).toISOString().replace(/(:00)?(\.000)?Z$/, '') : entered;
   return html`<input ${marks} type="datetime-local" step="any" value="${value}" />`;

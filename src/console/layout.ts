@@ -1,7 +1,9 @@
 // The layout of every page: head, navigation, session, breadcrumb, notices, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
+import { createHash } from 'node:crypto';
 import type { Caller } from '../lib/caller.ts';
 import { html, type Html } from '../lib/html.ts';
+import { pollHeader } from '../rest/request.ts';
 import { type PageAction, actionButton } from './action.ts';
 import { formatTime, renderSentence, renderTime } from './time.ts';
 import { type Theme, themeOf, themeSwitch } from './theme.ts';
@@ -20,16 +22,25 @@ const securityHeaders = {
 export type Page = (theme: Theme) => Html;
 
 export function sendHtml(reply: FastifyReply, status: number, page: Page, headers = {}): FastifyReply {
-  return reply
-    .code(status)
-    .headers({ ...securityHeaders, ...headers })
-    .send(page(themeOf(reply.request)).markup);
+  const { request } = reply;
+  const { markup } = page(themeOf(request));
+  void reply.code(status).headers({ ...securityHeaders, ...headers });
+  if (status !== 200 || request.headers[pollHeader] === undefined) return reply.send(markup);
+  const tag = tagOf(markup);
+  const isKnown = request.headers['if-none-match'] === tag;
+  return isKnown ? reply.code(304).send() : reply.header('etag', tag).send(markup);
+}
+
+/** Leaves out what changes only because time passes: the script of the page follows that by itself. */
+function tagOf(markup: string): string {
+  const lasting = markup.replaceAll(/(?<= data-(?:now|printed)=")[^"]*|(?<= data-ago\s*>)[^<]*/g, '');
+  return `W/"${createHash('sha256').update(lasting).digest('base64url')}"`;
 }
 
 export type PageLink = { readonly name: string; readonly href: string };
 
 export type AssetHrefs = Readonly<
-  Record<'stylesheet' | 'script' | 'tryScript' | 'icon' | 'offlineIcon', string>
+  Record<'stylesheet' | 'script' | 'tryScript' | 'icon' | 'attentionIcon' | 'offlineIcon', string>
 >;
 
 export type Layout = {
@@ -105,7 +116,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
         <title>${layout.isError && 'Error: '}${title} · ${name}</title>
         ${layout.leadsTo !== undefined && html`<meta http-equiv="refresh" content="0;url=${layout.leadsTo}" />`}
         ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
-        <link rel="icon" href="${assets.icon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
+        <link rel="icon" href="${assets.icon}" data-attention="${assets.attentionIcon}" data-offline="${assets.offlineIcon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>
       </head>
@@ -176,9 +187,10 @@ function brandView({ name, homeHref, assets }: Layout): Html {
 /** On narrow screens the navigation is a drawer. */
 function navigationView(layout: Layout): Html | false {
   const groups = [...new Set(layout.navigation.map(({ group }) => group))];
+  const problems = layout.navigation.reduce((sum, { count }) => sum + count, 0);
   return (
     layout.navigation.length > 0 &&
-    html`<nav class="main" id="navigation" popover aria-label="Main">
+    html`<nav class="main" id="navigation" popover aria-label="Main" data-problems="${problems}">
       ${brandView(layout)}
       ${groups.map((group, index) => {
         const links = layout.navigation.filter((link) => link.group === group);

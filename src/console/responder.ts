@@ -4,6 +4,7 @@ import type { ErrorResponse } from '../http/errors.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem, ServiceError } from '../lib/errors.ts';
+import { html } from '../lib/html.ts';
 import { type Json, plainJson } from '../lib/json.ts';
 import { metaOf } from '../rest/fields.ts';
 import { textIn } from '../rest/form.ts';
@@ -33,7 +34,7 @@ import {
   textsOfLink,
 } from './input.ts';
 import { sentenceOf } from './labels.ts';
-import { type Layout, type Page, type PageLink, sendHtml } from './layout.ts';
+import { type Layout, type Page, type PageLink, renderPage, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import {
   type ResourceForm,
@@ -77,6 +78,11 @@ export class HtmlResponder {
 
   async sendForm(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
     return this.#sendMoved(rest, reply) ?? this.#sendForm(rest, reply, 200, {});
+  }
+
+  /** The page without its content, which may take long to read and to render. */
+  async sendFrame(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
+    return this.#send(rest, reply, 200, renderPage(await this.#layout(rest, ''), html``));
   }
 
   async sendOutcome(rest: RestRequest, reply: FastifyReply, outcome: Outcome): Promise<FastifyReply> {

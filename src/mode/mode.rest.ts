@@ -84,7 +84,8 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
 
 function modeView(mode: Mode, setting: ModeSetting, now: number): Html {
   const { isReadOnly, reason, message } = mode;
-  return html`<p>
+  return html`<div id="mode-state" data-live="5">
+    <p class="claim">
       ${
         isReadOnly
           ? html`<span class="state warn">Read-only</span> Changes are refused.`
@@ -92,7 +93,8 @@ function modeView(mode: Mode, setting: ModeSetting, now: number): Html {
       }
       ${reason === 'upgrade' ? 'The mode ends with the upgrade job.' : setByView(setting, now)}
     </p>
-    ${isReadOnly && message !== '' && html`<p>Message for users: ${message}</p>`}`;
+    ${isReadOnly && message !== '' && html`<p>Message for users: ${message}</p>`}
+  </div>`;
 }
 
 function setByView({ setBy, setAt, isReadOnly }: ModeSetting, now: number): Html | false {

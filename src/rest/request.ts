@@ -16,6 +16,9 @@ import { type Format, dataFormats, formats, readFormat } from './response.ts';
 /** Carries a notice to the page that follows a redirect. */
 export const noticeCookie = 'steward_notice';
 
+/** The script of an open page sends it: `page`, or `frame` if only the frame can change by itself. */
+export const pollHeader = 'steward-poll';
+
 declare module 'fastify' {
   // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
@@ -104,8 +107,9 @@ export class RestRequest implements RequestContext {
     return cookieOf(this.#request, sessionCookie);
   }
 
+  /** The page that a redirect leads to shows the notice, not one that is open in another tab. */
   get noticeCookie(): string | undefined {
-    return cookieOf(this.#request, noticeCookie);
+    return this.headers[pollHeader] === undefined ? cookieOf(this.#request, noticeCookie) : undefined;
   }
 
   get credentials(): Credentials {

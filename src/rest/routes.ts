@@ -41,12 +41,13 @@ import {
   walk,
 } from './resource.ts';
 import { type AuditTrail, RequestAudit } from './request-audit.ts';
-import { type Authenticator, RestRequest, guessFormat } from './request.ts';
+import { type Authenticator, RestRequest, guessFormat, pollHeader } from './request.ts';
 import { readFormat, sendAnswer, sendPlainAnswer } from './response.ts';
 
 /** Answers with pages. */
 type PageResponder = {
   sendForm: (rest: RestRequest, reply: FastifyReply) => Promise<FastifyReply>;
+  sendFrame: (rest: RestRequest, reply: FastifyReply) => Promise<FastifyReply>;
   sendOutcome: (rest: RestRequest, reply: FastifyReply, outcome: Outcome) => Promise<FastifyReply>;
   sendError: (
     rest: RestRequest | null,
@@ -259,6 +260,8 @@ async function respond(
   reply: FastifyReply,
   { responder, authenticator }: RestOptions,
 ): Promise<FastifyReply | Body> {
+  const isFramePoll = rest.format === 'html' && rest.headers[pollHeader] === 'frame';
+  if (responder && isFramePoll && !rest.isPost) return responder.sendFrame(rest, reply);
   if (responder && rest.showsForm) return responder.sendForm(rest, reply);
   if (rest.format === 'csv' && rest.entry.resource.csv)
     return sendCsv(reply, rest.entry.resource.csv, readCall(rest, authenticator));

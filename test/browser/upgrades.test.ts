@@ -134,9 +134,24 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
 
   it('that fails shows the reason, and succeeds after it is resumed', async () => {
     const { address, token, runToEnd } = await startWithClock({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    const page = await open(address, { token });
+    const [page, other] = await Promise.all([open(address, { token }), open(address, { token })]);
+    await other.clock.install();
+    await other.goto(upgrades);
+    await other.getByText('Upgrade to 11.').first().waitFor();
     await startRelease(page);
+    // The page of another reader shows the job that has started, and what it changes beside its own content.
+    await other.clock.fastForward(5_000);
+    await expectState(other, 'In progress');
+    await other.goto('/admin/services');
+    const banner = other.getByText('The system is read-only.');
+    await banner.waitFor();
+    expect(await other.title()).toBe('Services · Steward');
     await runToEnd();
+    await other.clock.fastForward(30_000);
+    await banner.waitFor({ state: 'hidden' });
+    await expect.poll(() => other.title()).toBe('(1) Services · Steward');
+    expect(await other.locator('link[rel="icon"]').getAttribute('href')).toContain('attention.svg');
+    await other.getByRole('navigation', { name: 'Main' }).getByText('1 needs attention').waitFor();
     await expectState(page, 'Failed');
     expect(await page.locator('p.problem').innerText()).toContain('MAP_SERVER');
     await expectInstalled(page, '10.9.1.1234');
@@ -159,7 +174,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   });
 
   it('does not look fresh while the server does not answer, and recovers', async () => {
-    const { address, token, runSteps } = await startWithClock();
+    const { address, token, runSteps, runToEnd } = await startWithClock();
     const page = await open(address, { token, provokes: /net::ERR_FAILED/ });
     await startRelease(page);
     const strip = page.locator('#connection');
@@ -183,6 +198,24 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await expect.poll(() => page.title()).toMatch(/^\d+ % · Upgrade from/);
     expect(await opacity()).toBe('1');
     await expect.poll(icon).toBe(usualIcon);
+
+    await page.goto('/admin');
+    const isWell = async () => (await page.locator('main').innerText()).includes('Accepts changes');
+    await runToEnd();
+    await expect.poll(isWell, endsWithin).toBe(true);
+    await page.route('**/*', (route) => route.abort());
+    await strip.waitFor();
+    const main = await page.locator('main').innerText();
+    for (const claim of [
+      'Accepts changes',
+      'Everything works.',
+      'A job is running.',
+      'No delivery is pending.',
+    ])
+      expect(main).not.toContain(claim);
+    await page.unroute('**/*');
+    await strip.waitFor({ state: 'hidden' });
+    expect(await isWell()).toBe(true);
 
     await page.context().clearCookies();
     await expect.poll(() => strip.innerText(), endsWithin).toBe('Your session has ended. Sign in to go on.');
@@ -283,6 +316,11 @@ describe.skipIf(!hasChromium)('a scheduled upgrade', patience, () => {
     await control.fill(first.text);
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expectState(page, 'Scheduled');
+    const shown = first.text.replace('T', ' ');
+    await page.getByText(`scheduled for ${shown}:00 GMT−`).first().waitFor();
+    expect(await page.locator('.result time').getAttribute('title')).toBe(
+      `${new Date(first.at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+    );
     expect(await read('system/upgrades')).toMatchObject({ startAt: first.at });
     await page.getByRole('link', { name: 'Move …' }).click();
     expect(await control.inputValue()).toBe(first.text);

@@ -23,7 +23,14 @@ import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from '.
 export const password = 'a password for tests';
 
 const passwordHash = hashCheaply(password);
-const noAssets = { stylesheet: 'main {}', script: '', tryScript: '', icon: '<svg/>', offlineIcon: '<svg/>' };
+const noAssets = {
+  stylesheet: 'main {}',
+  script: '',
+  tryScript: '',
+  icon: '<svg/>',
+  attentionIcon: '<svg/>',
+  offlineIcon: '<svg/>',
+};
 const root = new URL('../../', import.meta.url);
 const wsdl = readFileSync(new URL('wsdl/ServiceCatalog.wsdl', root), 'utf8');
 

@@ -24,6 +24,7 @@ export const assets = {
   script: readSource('src/console/assets/steward.js'),
   icon: readSource('src/console/assets/steward.svg'),
   tryScript: readSource('src/console/assets/try.js'),
+  attentionIcon: readSource('src/console/assets/attention.svg'),
   offlineIcon: readSource('src/console/assets/offline.svg'),
 };
 export const { version } = JSON.parse(readSource('package.json')) as { version: string };

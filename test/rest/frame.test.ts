@@ -116,6 +116,70 @@ describe('in read-only mode', () => {
   });
 });
 
+describe('a read of the script of an open page', () => {
+  const poll = (path: string, tag = '', part = 'page', cookies = '') =>
+    server.get(path, {
+      accept: 'text/html',
+      cookie: `steward_session=${server.token('administrator')}${cookies}`,
+      'steward-poll': part,
+      'if-none-match': tag,
+    });
+  const tagOf = async (...given: Parameters<typeof poll>) => {
+    const { statusCode, headers } = await poll(...given);
+    expect(statusCode).toBe(200);
+    return String(headers.etag);
+  };
+  const changeMode = (isReadOnly: string) =>
+    server.post('/admin/mode/update', { token: server.token('administrator'), isReadOnly });
+
+  it.each(['page', 'frame'])('is answered with 304 until the %s changes', async (part) => {
+    const path = '/admin/services';
+    const tag = await tagOf(path, '', part);
+    await server.runtime.advance(3_600_000);
+    const same = await poll(path, tag, part);
+    expect([same.statusCode, same.body]).toEqual([304, '']);
+    await changeMode('true');
+    const changed = await poll(path, tag, part);
+    expect(changed.statusCode).toBe(200);
+    expect(changed.body).toContain('The system is read-only.');
+    await changeMode('false');
+    expect(await tagOf(path, '', part)).toBe(tag);
+    expect((await server.get(path, { accept: 'text/html', 'if-none-match': tag })).statusCode).toBe(401);
+  });
+
+  it('of the frame has the navigation, but not what the page shows', async () => {
+    for (const path of ['/admin/services', '/admin/services/createService']) {
+      const { body } = await poll(path, '', 'frame');
+      expect(partOf(body, 'Main')).toBe(partOf((await show(path)).body, 'Main'));
+      expect(body).not.toContain('serviceName');
+    }
+    expect((await poll('/admin/services/Nothing.MapServer', '', 'frame')).statusCode).toBe(404);
+    const { statusCode } = await server.get('/admin', { accept: 'text/html', 'steward-poll': 'frame' });
+    expect(statusCode).toBe(401);
+  });
+
+  it('leaves a notice to the page that a redirect leads to', async () => {
+    const notice = `steward_notice=${Buffer.from('{"text":"It was done."}').toString('base64url')}`;
+    const polled = await poll('/admin', '', 'page', `; ${notice}`);
+    expect([polled.body.includes('It was done.'), polled.headers['set-cookie']]).toEqual([false, undefined]);
+    const cookie = `steward_session=${server.token('administrator')}; ${notice}`;
+    const opened = await server.get('/admin', { accept: 'text/html', cookie });
+    expect(opened.body).toContain('It was done.');
+    expect(opened.headers['set-cookie']).toMatch(/^steward_notice=; Max-Age=0/);
+  });
+});
+
+describe('a time', () => {
+  it('in a notice or an error is an element, which the script shows in the zone of the reader', async () => {
+    const text = '2026-13-01T00:00:00.000Z becomes <b> at 2026-11-21T01:00:00.000Z.';
+    const shown =
+      '2026-13-01T00:00:00.000Z becomes &lt;b&gt; at <time datetime="2026-11-21T01:00:00.000Z">2026-11-21 01:00:00 UTC</time>.';
+    const notice = `steward_notice=${Buffer.from(JSON.stringify({ text })).toString('base64url')}`;
+    const cookie = `steward_session=${server.token('member')}; ${notice}`;
+    expect((await server.get('/admin', { accept: 'text/html', cookie })).body).toContain(shown);
+  });
+});
+
 describe('the theme', () => {
   const choose = (fields: Record<string, string>) => server.post('/admin/assets/theme', fields);
   const schemeOf = (body: string) => /<meta name="color-scheme" content="([^"]*)"/.exec(body)?.[1];

@@ -180,35 +180,50 @@ function morphChildren(from, to) {
   while (from.childNodes.length > to.childNodes.length) from.lastChild.remove();
 }
 
+/** What the title says while the page is not fresh. */
+const troubles = { unsure: 'Offline', lost: 'Offline', ended: 'Signed out', database: 'No database' };
+
+/** The title for a reader who has not seen the end of the job yet. */
+let news;
+
 /**
- * Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two
- * reads in seconds; 0 means after a filter only. The server renders all of it. While no answer arrives, the connection
- * strip says so, and nothing on the page looks fresh.
+ * Reads the page again and updates the banner, the navigation and the parts with `data-live`, whose value is the time
+ * between two reads in seconds; 0 means after a filter only. A page without such parts reads only its frame, and
+ * seldom. The server renders all of it. While no answer arrives, the connection strip says so, and nothing on the page
+ * looks fresh.
  */
 function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];
-  if (live.length === 0) return;
-  const parts = [...document.querySelectorAll('#banner, #mode'), ...live];
+  const frame = document.querySelectorAll('#navigation, #banner, #mode');
+  if (live.length === 0 && !document.getElementById('navigation')) return;
+  const parts = [...frame, ...live];
   const strip = document.getElementById('connection');
   const mark = document.getElementById('fresh');
   const icon = document.querySelector('link[rel="icon"]');
   const usualIcon = icon.getAttribute('href');
-  // A part may ask for another time after each read.
-  const waits = () => live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
+  // The page of an error, or of a refused form, is as fresh as it was.
+  const openedWith = performance.getEntriesByType('navigation')[0]?.responseStatus;
   const job = document.querySelector('[data-running]')?.dataset.running;
   let title = document.title;
   let lastAnswer = new Date();
   let failures = 0;
+  // Of the last answer, to which the server answers 304 while nothing has changed.
+  let tag = '';
   let timer;
 
-  function showTitle(trouble) {
+  function showTitle(state) {
     const percent = document.querySelector('[data-percent]')?.dataset.percent;
-    document.title = trouble ? `● ${trouble} · ${title}` : percent ? `${percent} % · ${title}` : title;
+    const problems = [...document.querySelectorAll('[data-problems]')].at(-1)?.dataset.problems ?? '0';
+    const usual = `${problems === '0' ? '' : `(${problems}) `}${percent ? `${percent} % · ` : ''}${title}`;
+    document.title = state ? `● ${troubles[state]} · ${title}` : (news ?? usual);
+    const name = state ? 'offline' : problems === '0' ? undefined : 'attention';
+    icon.href = icon.dataset[name] ?? usualIcon;
   }
 
-  /** `state` is undefined while the server answers. Otherwise it is the reason why the page is not fresh. */
+  /** `state` is undefined while all is well. Otherwise it is the reason why the page is not fresh. */
   function showConnection(state, ...content) {
-    mark.hidden = Boolean(state);
+    showTitle(state);
+    mark.hidden = live.length === 0 || Boolean(state);
     mark.title = `Updated at ${lastAnswer.toLocaleTimeString()}`;
     // Screen readers read every change of the strip aloud.
     if (state === document.body.dataset.connection) return;
@@ -216,74 +231,89 @@ function keepLive() {
     else delete document.body.dataset.connection;
     strip.replaceChildren(...content);
     strip.hidden = !state;
-    icon.href = state ? icon.dataset.offline : usualIcon;
   }
 
   function showLost(reason) {
     failures += 1;
+    tag = '';
     const time = lastAnswer.toLocaleTimeString();
     showConnection(failures < 3 ? 'unsure' : 'lost', `${reason} since ${time}. Trying again …`);
-    showTitle('Offline');
   }
 
   function showEnded() {
     const link = document.createElement('a');
     link.href = location.pathname + location.search;
     link.textContent = 'Sign in';
+    tag = '';
     showConnection('ended', 'Your session has ended. ', link, ' to go on.');
-    showTitle('Signed out');
   }
 
   function show(page) {
-    if (job && !page.querySelector('[data-running]')) {
+    const running = page.querySelector('[data-running]')?.dataset.running;
+    if (job !== running) {
+      if (!job) return location.reload();
       sessionStorage.setItem('ended', job);
       // The query belongs to an earlier step.
       return location.replace(location.pathname);
     }
-    showLocalTimes(page);
     for (const part of parts) {
       const fresh = page.getElementById(part.id);
       if (fresh) morph(part, fresh);
     }
     if (document.getElementById('follow')?.checked) document.querySelector('.messages').scrollTop = 0;
-    title = page.title;
+    if (live.length > 0) ({ title } = page);
     return undefined;
+  }
+
+  async function showAnswer(response) {
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    const state = page.body.dataset.connection;
+    if (!response.ok && !state && response.status !== openedWith)
+      return showLost(`The server answers with an error (${response.status})`);
+    failures = 0;
+    lastAnswer = new Date();
+    tag = response.headers.get('etag') ?? '';
+    aheadMs = aheadOf(page);
+    showLocalTimes(page);
+    if (response.ok) show(page);
+    return showConnection(state, ...page.getElementById('connection').childNodes);
   }
 
   async function refresh() {
     clearTimeout(timer);
-    // A job is followed in the background too, because the reader may want to be notified.
-    if (document.hidden && !job) return;
     try {
+      const poll = live.length > 0 ? 'page' : 'frame';
       const response = await fetch(location.href, {
-        headers: { accept: 'text/html' },
+        headers: { accept: 'text/html', 'steward-poll': poll, 'if-none-match': tag },
         cache: 'no-store',
         signal: AbortSignal.timeout(10_000),
       });
-      if (response.status === 401 || response.status === 403) {
+      const { ok, status } = response;
+      if ((status === 401 || status === 403) && status !== openedWith) {
         // The reader may sign in again in another tab.
         timer = setTimeout(refresh, 5000);
         return showEnded();
       }
-      // The forms of the page need the token of the new session.
-      if (response.ok && document.body.dataset.connection === 'ended') return location.reload();
-      const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-      if (response.ok) {
-        failures = 0;
+      // The forms of the page need the token of the new session. A page that failed to open has no input.
+      const hasFailed = openedWith >= 500 && !document.querySelector('main form');
+      if (ok && (hasFailed || document.body.dataset.connection === 'ended')) return location.reload();
+      if (status === 304) {
         lastAnswer = new Date();
-        showConnection(undefined);
-        show(page);
-        showTitle();
-      } else showLost(`The server answers with an error (${response.status})`);
+        showConnection(document.body.dataset.connection);
+      } else await showAnswer(response);
     } catch {
       showLost('Not connected');
     }
-    if (failures > 0) timer = setTimeout(refresh, Math.min(2000 * failures, 10_000));
-    else wait();
+    return wait();
   }
 
   function wait() {
-    if (waits().length > 0) timer = setTimeout(refresh, Math.min(...waits()));
+    // A part may ask for another time after each read.
+    const waits = live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
+    const isWell = !document.body.dataset.connection;
+    const usual = isWell ? Math.min(30_000, ...waits) : Math.min(2000 * (failures || 2), 10_000);
+    // A job is followed in the background too, because the reader may want to be notified.
+    timer = setTimeout(refresh, document.hidden && !job ? 60_000 : usual);
   }
 
   function showFiltered(event, query) {
@@ -292,9 +322,9 @@ function keepLive() {
     void refresh();
   }
 
-  showTitle();
+  showConnection(document.body.dataset.connection);
   wait();
-  document.addEventListener('visibilitychange', () => document.hidden || waits().length === 0 || refresh());
+  document.addEventListener('visibilitychange', () => document.hidden || refresh());
   addEventListener('focus', () => document.body.dataset.connection && refresh());
   document.addEventListener('change', ({ target }) => {
     if (target.closest('[data-in-place]')) target.form?.requestSubmit();
@@ -404,8 +434,13 @@ function announceEnd(section) {
   setTimeout(() => (line.textContent = text), 100);
   if (!document.hidden) return;
   const title = document.title;
-  document.title = `● ${text}`;
-  document.addEventListener('visibilitychange', () => (document.title = title), { once: true });
+  news = `● ${text}`;
+  document.title = news;
+  const show = () => {
+    news = undefined;
+    document.title = title;
+  };
+  document.addEventListener('visibilitychange', show, { once: true });
   if (window.Notification?.permission === 'granted') new Notification('Steward', { body: text });
 }
 

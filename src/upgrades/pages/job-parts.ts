@@ -110,7 +110,7 @@ export function jobListView(jobService: JobService): View<unknown> {
   return async (page) => {
     const range = pageRange(page.query, { usual: 25 });
     const { jobs, total } = await jobService.page(range.start, range.num);
-    return renderListPage(
+    const list = renderListPage(
       page,
       { shown: jobs, total, range, keep: {} },
       {
@@ -122,6 +122,7 @@ export function jobListView(jobService: JobService): View<unknown> {
         }),
       },
     );
+    return html`<div id="jobs" data-live="5">${list}</div>`;
   };
 }
 

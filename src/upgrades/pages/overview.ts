@@ -33,8 +33,10 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
     const job = store.read(newestJob);
     const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
     return html`${signInHint(page, 'start, cancel or follow a job')} ${needsAttention && (await jobSummary(options, job, page))}
-    ${repairNotice(store)} ${await installedView(options, page)}
-    ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}`;
+      <div id="versions" data-live="5">
+        ${repairNotice(store)} ${await installedView(options, page)}
+        ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}
+      </div>`;
   };
 }
 

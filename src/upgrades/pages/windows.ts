@@ -20,8 +20,10 @@ export function windowsView(windows: readonly MaintenanceWindow[], now: number):
   const timeZone = windows[0]?.timeZone ?? 'UTC';
   const { open } = windowsAt(windows, now);
   const text = windowText(windows, now) ?? 'There are no windows: an upgrade may start at any time.';
-  return html`<p><span class="state ${open ? 'good' : 'warn'}">${open ? 'Open' : 'Closed'}</span> ${text}</p>
-    ${windows.length > 0 && weekView(windows, now, timeZone)}
+  return html`<div id="windows-state" data-live="10">
+      <p class="claim"><span class="state ${open ? 'good' : 'warn'}">${open ? 'Open' : 'Closed'}</span> ${text}</p>
+      ${windows.length > 0 && weekView(windows, now, timeZone)}
+    </div>
     <h2>Windows</h2>
     <p>
       Upgrades and rollbacks start only while a window is open; a running job continues when it closes. A window that ends

@@ -121,6 +121,10 @@ describe('a file of src', () => {
     ).toEqual([]);
   });
 
+  it('declares interfaces only to extend those of another module, or to be extended', () => {
+    expect(findInTexts(/^(export )?interface \w+/gm, 'store/store.ts', 'store/transaction.ts')).toEqual({});
+  });
+
   it('cites no document outside the repository', () => {
     expect(findInTexts(/\((contract|spec) [0-9]/g)).toEqual({});
   });

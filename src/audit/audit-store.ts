@@ -37,14 +37,12 @@ export type TargetNames = {
 };
 
 declare module '../store/transaction.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface TransactionWrites {
     readonly audit: AuditWrites;
   }
 }
 
 declare module '../store/store.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface StorePorts {
     readonly audit: AuditStore;
   }

@@ -13,7 +13,6 @@ import { clientAddress } from './client-address.ts';
 import { connectionLimits, largeAnswers } from './limits.ts';
 
 declare module 'fastify' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyInstance {
     answersInMemory: AnswersInMemory;
   }

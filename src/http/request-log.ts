@@ -8,7 +8,6 @@ import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
 declare module 'fastify' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     warning: RequestWarning | undefined;
   }

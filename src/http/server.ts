@@ -26,12 +26,10 @@ import type { Metrics } from './metrics.ts';
 import { logRequests, noteError, unroutableEnd } from './request-log.ts';
 
 declare module 'fastify' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     /** The stream that the parsers read instead of `raw`. Null for a small body that has arrived with the headers. */
     countedBody: Readable | null;
   }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     /** Probes and assets are needed until the last request is answered. */
     answersWhileClosing?: true;

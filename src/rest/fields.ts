@@ -42,7 +42,7 @@ export type FieldMeta = {
 };
 
 declare module 'zod' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- merges with zod's own
+  // oxlint-disable-next-line typescript/no-empty-object-type -- merges with zod's own
   interface GlobalMeta extends FieldMeta {}
 }
 

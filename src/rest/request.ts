@@ -20,11 +20,9 @@ export const noticeCookie = 'steward_notice';
 export const pollHeader = 'steward-poll';
 
 declare module 'fastify' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     rest: RestRequest | null;
   }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     rest?: RestRoute;
   }

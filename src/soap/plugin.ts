@@ -26,12 +26,10 @@ type SoapOptions = {
 };
 
 declare module 'fastify' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     /** The element of the envelope that the fault is about. */
     faultElement: string | null;
   }
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     /** The names of the operations, if the route takes SOAP calls. */
     soapOperations?: readonly string[];

@@ -10,11 +10,11 @@ import type { AnyCell, Reader, Table } from './state.ts';
 import type { Transaction } from './transaction.ts';
 
 /** The ports of the features. Each feature adds its own, next to the type of the port. */
-// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
+// oxlint-disable-next-line typescript/no-empty-object-type -- features extend it
 export interface StorePorts {}
 
 /** What resources see of the ports, if it is not all. */
-// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
+// oxlint-disable-next-line typescript/no-empty-object-type -- features extend it
 export interface ReadablePorts {}
 
 export type Store = Reader & StorePorts & StoreCore;

@@ -6,7 +6,7 @@
 import type { Cell, ChangedRow, Reader, Table } from './state.ts';
 
 /** Writes to the ports. They take effect with the commit, in the order of the calls. */
-// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
+// oxlint-disable-next-line typescript/no-empty-object-type -- features extend it
 export interface TransactionWrites {}
 
 export type Transaction = Reader & {

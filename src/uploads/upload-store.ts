@@ -12,7 +12,6 @@ export type UploadContents = {
 };
 
 declare module '../store/store.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface StorePorts {
     readonly uploads: UploadContents;
   }

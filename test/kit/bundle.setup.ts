@@ -4,7 +4,6 @@ import type { TestProject } from 'vitest/node';
 import { bundleVariant } from '../../scripts/bundle.js';
 
 declare module 'vitest' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface ProvidedContext {
     /** The file that starts a server process. */
     serverEntry: string;

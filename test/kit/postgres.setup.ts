@@ -7,7 +7,6 @@ import type { TestProject } from 'vitest/node';
 import { createPostgresDirectory, createPostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface ProvidedContext {
     databaseUrl: string;
     /** Begins the names of all schemas of this run. */

@@ -197,14 +197,12 @@ export type JobWrites = {
 };
 
 declare module '../../store/transaction.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface TransactionWrites {
     readonly jobs: JobWrites;
   }
 }
 
 declare module '../../store/store.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface StorePorts {
     readonly jobs: JobStore;
   }

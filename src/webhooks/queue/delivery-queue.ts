@@ -204,14 +204,12 @@ export type DeliveryRetention = {
 };
 
 declare module '../../store/transaction.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface TransactionWrites {
     readonly deliveries: DeliveryWrites;
   }
 }
 
 declare module '../../store/store.ts' {
-  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface StorePorts {
     readonly deliveries: DeliveryQueue;
   }

@@ -247,8 +247,11 @@ it('a cancelled patch is reverted', async () => {
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
 
-it('a revert that the API server refuses is repeated for ten seconds per workload, and a resume puts the workloads back', async () => {
-  const { cluster, start, end, resume, images } = await open(
+it.each([
+  ['a missing permission, and repeats for ten seconds per workload', 403],
+  ['a policy', 422],
+])('a revert that the API server refuses because of %s is continued by a resume', async (_why, status) => {
+  const { cluster, start, end, resume, images, ask } = await open(
     [
       {
         ...patch('pat', '1300', '1234', '2'),
@@ -266,7 +269,7 @@ it('a revert that the API server refuses is repeated for ten seconds per workloa
     method: 'PATCH',
     path: /store-queue/,
     act: () => {
-      allow = cluster.faults.inject({ method: 'PATCH', times: Infinity, act: { status: 403 } });
+      allow = cluster.faults.inject({ method: 'PATCH', times: Infinity, act: { status } });
       return Promise.resolve();
     },
   });
@@ -280,15 +283,14 @@ it('a revert that the API server refuses is repeated for ten seconds per workloa
       'Not put back: statefulset/store-queue, deployment/map-tiles, deployment/map-server. Resume the job to put them back.',
   );
   for (const failure of failures.slice(1, 4))
-    expect(failure).toMatch(
-      /^2901 The job failed at the step "Put back \S+": the API server refuses \(403\)/,
-    );
-  // Each is repeated for ten seconds.
-  const refused = cluster.faults.requests.filter(
-    ({ method, status }) => method === 'PATCH' && status === 403,
-  );
-  const countFor = (name: string) => refused.filter(({ path }) => path.includes(name)).length;
-  for (const name of ['store-queue', 'map-tiles', 'map-server']) expect(countFor(name)).toBeGreaterThan(1);
+    expect(failure).toMatch(/^2901 The job failed at the step "Put back \S+": the API server refuses/);
+  const refused = cluster.faults.requests.filter((one) => one.method === 'PATCH' && one.status === status);
+  const isRepeated = (name: string) => refused.filter(({ path }) => path.includes(name)).length > 1;
+  for (const name of ['store-queue', 'map-tiles', 'map-server'])
+    expect(isRepeated(name)).toBe(status === 403);
+  const { jobId } = await ask('upgrades');
+  const other = `The job ${jobId} to 10.9.1.1300 has not reverted all of its workloads: resume it.`;
+  expect((await start('plan', 'pat')).problems).toContain(other);
   allow();
   await resume();
   const resumed = await end();

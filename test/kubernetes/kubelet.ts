@@ -114,12 +114,12 @@ function withCrashes(status: Pod['status'], crashes: readonly Crash[]): Pod['sta
     if (!last || !container.ready) return container;
     isAnyDown ||= last.isDown;
     const terminated = { exitCode: 1, reason: 'Error', finishedAt: seconds(last.at) };
-    const waiting = { reason: 'CrashLoopBackOff', message: `back-off restarting failed container` };
+    const waiting = { reason: 'CrashLoopBackOff', message: 'back-off restarting failed container' };
     const crashed = { ...container, restartCount: own.length, lastState: { terminated } };
     return last.isDown ? { ...crashed, ready: false, state: { waiting } } : crashed;
   });
   const conditions = status.conditions?.map((condition) =>
-    isAnyDown && /Ready$/.test(condition.type) ? { ...condition, status: 'False' } : condition,
+    isAnyDown && condition.type.endsWith('Ready') ? { ...condition, status: 'False' } : condition,
   );
   return {
     ...status,

@@ -49,11 +49,6 @@ export function hasStatus(error: unknown, ...codes: readonly number[]): error is
   return error instanceof ClusterError && error.code !== undefined && codes.includes(error.code);
 }
 
-/** Whether the server may accept the same request later. */
-export function mayBeAcceptedLater(error: unknown): error is ClusterError {
-  return error instanceof ClusterError && (isTemporary(error) || hasStatus(error, 401, 403));
-}
-
 type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
 
 export class ApiClient {

@@ -12,7 +12,7 @@ import {
   type TemplateResult,
   type TemplateRun,
 } from '../executor.ts';
-import { mayBeAcceptedLater } from './client.ts';
+import { ClusterError, hasStatus } from './client.ts';
 import { type Cluster, maxListed } from './cluster.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
@@ -88,7 +88,9 @@ export class KubernetesExecutor implements Executor {
     try {
       return { isPatched: await this.#mover.moveToEnd(this.#moveOf(workload, 'formerImage', context)) };
     } catch (error) {
-      throw mayBeAcceptedLater(error) ? new RefusedError(error.message, { cause: error }) : error;
+      if (hasStatus(error, 404, 409) || !(error instanceof ClusterError)) throw error;
+      // An administrator may give the permission, or change the policy, that refuses it.
+      throw new RefusedError(error.message, { cause: error });
     }
   }
 

@@ -40,10 +40,10 @@ describe('a step template', () => {
       { name: 'OWN', value: '$(STEWARD_STEP)' },
     ]);
     expect(textsOf(messages, 2906, 2907)).toEqual([
-      `The hook before started (Job steward-${short}-5-1).`,
-      'The hook before completed.',
-      `The hook after started (Job ${after?.metadata.name ?? ''}).`,
-      'The hook after completed.',
+      'The hook before started.',
+      `The hook before completed (Job steward-${short}-5-1).`,
+      'The hook after started.',
+      `The hook after completed (Job ${after?.metadata.name ?? ''}).`,
     ]);
     const codes = messages.map(({ code }) => code);
     expect(codes.slice(codes.indexOf(2907), codes.indexOf(2907) + 2)).toEqual([2907, 2271]);
@@ -197,9 +197,11 @@ describe('a failed Job', () => {
     const { state, messages } = await end();
     expect(state).toBe('success');
     expect(attemptsOf(await jobs())).toEqual(['7-1', '7-2']);
-    expect(textsOf(messages, 2906)).toEqual(
-      [1, 2].map((n) => `The hook before started (Job ${name.slice(0, -1)}${n}).`),
-    );
+    expect(textsOf(messages, 2906, 2907)).toEqual([
+      'The hook before started.',
+      'The hook before started.',
+      `The hook before completed (Job ${name.slice(0, -1)}2).`,
+    ]);
   });
 
   it('of a patch reverts it, and the steps after the workloads are performed again when it is resumed', async () => {
@@ -444,10 +446,7 @@ it('a rollback runs its own hook before, and the hook after', async () => {
   await start('rollback', 'pat');
   const { state, messages } = await end();
   expect(state).toBe('success');
-  expect(textsOf(messages, 2907)).toEqual([
-    'The hook before-rollback completed.',
-    'The hook after completed.',
-  ]);
+  expect(textsOf(messages, 2906)).toEqual(['The hook before-rollback started.', 'The hook after started.']);
   // The Jobs of the upgrade were deleted when the rollback started.
   expect((await jobs()).map(({ metadata }) => metadata.labels?.['steward/step']).sort()).toEqual([
     'after',

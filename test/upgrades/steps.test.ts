@@ -122,10 +122,10 @@ describe('a job', () => {
     const name = (seqNum: number) => `steward-${jobId.slice(0, 8)}-${seqNum}-1`;
     const { length } = done.status.messages.filter(({ code }) => code === 2038);
     expect(textsOf(done, 2906, 2907)).toEqual([
-      `The hook before started (Job ${name(5)}).`,
-      'The hook before completed.',
-      `The hook after started (Job ${name(7 + 3 * length + 2)}).`,
-      'The hook after completed.',
+      'The hook before started.',
+      `The hook before completed (Job ${name(5)}).`,
+      'The hook after started.',
+      `The hook after completed (Job ${name(7 + 3 * length + 2)}).`,
     ]);
     const id = 'rel_10_9_1';
     const targets = await server.get(`${upgrades}/checkRollback?token=${admin}`);
@@ -134,9 +134,9 @@ describe('a job', () => {
       token: admin,
       versionManifest: JSON.stringify({ id: target?.id ?? id }),
     });
-    expect(textsOf(await finish(), 2907)).toEqual([
-      'The hook before-rollback completed.',
-      'The hook after completed.',
+    expect(textsOf(await finish(), 2906)).toEqual([
+      'The hook before-rollback started.',
+      'The hook after started.',
     ]);
   });
 

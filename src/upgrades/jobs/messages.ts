@@ -91,8 +91,8 @@ const texts = {
       : `The workload ${name} already has its former image ${image}.`;
   },
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
-  2906: ({ name, stepJob }) => `The hook ${name} started (Job ${stepJob}).`,
-  2907: ({ name }) => `The hook ${name} completed.`,
+  2906: ({ name }) => `The hook ${name} started.`,
+  2907: ({ name, stepJob }) => `The hook ${name} completed (Job ${stepJob}).`,
   2908: ({ startAt }) => `The job is scheduled for ${startAt}.`,
   2909: ({ startAt }) => `The start was moved to ${startAt}.`,
 } satisfies Record<number, (facts: Facts) => string>;

@@ -49,6 +49,21 @@ describe('the lock on a namespace', () => {
     expect(patches()).toEqual([]);
   });
 
+  it('is no problem of a plan when a Lease from the future was not renewed for its duration', async () => {
+    const { on, start } = await openDeployment();
+    const options = fast();
+    await start(options).perform('launch', contextOf());
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${on.namespace}/leases/upgrade-lock`;
+    const renewTime = new Date(options.runtime.now() + 3_600_000).toISOString().replace('Z', '000Z');
+    const lease = await on.request<{ spec: object }>('GET', path);
+    await on.request('PUT', path, { ...lease, spec: { ...lease.spec, renewTime } });
+    const other = start(options);
+    const problems = async () => (await other.inventory()).planReverts([]).problems;
+    expect(await problems()).toHaveLength(1);
+    await options.runtime.sleep(31_000);
+    expect(await problems()).toEqual([]);
+  });
+
   it('is acquired by another Steward when it was not renewed for its duration', async () => {
     const { on, start, image } = await openDeployment();
     await start(fast()).perform('launch', contextOf());

@@ -54,6 +54,8 @@ export type LockOptions = {
 export class UpgradeLock {
   readonly #options: LockOptions;
   readonly #held = new Map<string, Lease>();
+  /** The Lease that `findConflict` has found last. */
+  #seen: { readonly lease: Lease; readonly since: number } | undefined;
 
   constructor(options: LockOptions) {
     this.#options = options;
@@ -112,14 +114,16 @@ export class UpgradeLock {
   }
 
   /**
-   * Trusts the clock that wrote the Lease: watching the Lease would take 30 seconds, and a caller waits for the
-   * response.
+   * Trusts the clock that wrote the Lease, because watching the Lease would take 30 seconds, and a caller waits for the
+   * response. A time in the future counts from the first look.
    */
   async findConflict(cluster: Cluster): Promise<string | undefined> {
     const lease = await findLease(cluster);
     const holder = lease && parseHolder(lease);
     if (!holder || (await this.#options.hasEnded(holder.jobId))) return undefined;
-    const expiresInMs = lease.renewedAt + lease.seconds * 1000 - this.#options.runtime.now();
+    const at = this.#options.runtime.now();
+    if (!this.#seen || !isSame(this.#seen.lease, lease)) this.#seen = { lease, since: at };
+    const expiresInMs = Math.min(lease.renewedAt, this.#seen.since) + lease.seconds * 1000 - at;
     return expiresInMs <= 0
       ? undefined
       : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;

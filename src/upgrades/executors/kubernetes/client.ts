@@ -38,8 +38,7 @@ export class ClusterError extends Error {
     reason: string,
     what = code === undefined ? 'the API server cannot be reached' : `the API server refuses (${code})`,
   ) {
-    const hint = code === 401 ? '; it does not accept the credentials of Steward' : '';
-    super(`${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}${hint}.`);
+    super(`${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}.`);
     this.name = 'ClusterError';
     this.code = code;
   }
@@ -122,8 +121,11 @@ function slowError(what: string, ms: number): ClusterError {
 }
 
 function toClusterError(error: unknown): ClusterError {
-  if (error instanceof ApiException)
-    return new ClusterError(error.code, parseStatusMessage(error.body) ?? 'no reason given');
+  if (error instanceof ApiException) {
+    const reason = parseStatusMessage(error.body) ?? 'no reason given';
+    const ofCredentials = 'it does not accept the credentials of Steward';
+    return new ClusterError(error.code, error.code === 401 ? ofCredentials : reason);
+  }
   return new ClusterError(undefined, (error as Error).message);
 }
 

@@ -223,7 +223,9 @@ function formatUnhealthyNotices(moved: readonly ClusterWorkload[], jobEnds: JobE
 }
 
 function formatUnhealthy(found: ClusterWorkload): string {
-  return `${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}`;
+  const { wanted, updated, available } = found;
+  const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
+  return `${pathOf(found)}: ${what}: ${[formatCounts(found), ...found.failures].join('; ')}`;
 }
 
 const containerLabel = 'steward/container';

@@ -50,6 +50,17 @@ describe('an updated workload', () => {
     ]);
   });
 
+  it('without pods gets no Event that pods run its image', async () => {
+    const { on, start } = await openDeployment();
+    await on.patch('Deployment', 'a', { spec: { replicas: 0 } });
+    await on.settled('Deployment', 'a');
+    const executor = start();
+    await executor.apply(workload, contextOf());
+    await executor.verify(workload, contextOf());
+    const { message } = (await eventsOf(on)).at(-1) ?? {};
+    expect(message).toBe('No pods are wanted. The template has the image a:2 (job job)');
+  });
+
   it('gets an Event if its rollout fails, and one when it is reverted', async () => {
     const { on, start } = await openDeployment();
     const executor = start();

@@ -1,10 +1,11 @@
 // How the executor changes workloads of a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Executor, RepairedWorkload } from '../../src/upgrades/executors/executor.ts';
+import { type Executor, RefusedError, type RepairedWorkload } from '../../src/upgrades/executors/executor.ts';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor, fast } from './executor.ts';
+import type { RecordedRequest } from './faults.ts';
 import { contextOf } from './single-deployment.ts';
 import { imageOf } from './workloads.ts';
 
@@ -131,6 +132,57 @@ describe('a patch', () => {
   });
 });
 
+describe('a policy that changes images', () => {
+  const rewrite =
+    (from: string, to: string) =>
+    ({ body }: RecordedRequest) =>
+      Promise.resolve(JSON.stringify(body).replaceAll(`"image":"${from}"`, `"image":"${to}"`));
+
+  it('fails the step and is named, and the images of before are set again', async () => {
+    const { on, executor, images, patches } = await open();
+    on.faults.inject({ method: 'PATCH', path, times: Infinity, act: rewrite('a:2', 'mirror/a:2') });
+    await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow(
+      'the API server has set the image mirror/a:2 in the container a of deployment/a instead of a:2: a policy of the cluster changes images.',
+    );
+    expect(await images()).toEqual(['a:1']);
+    // The controller may write its status between the two.
+    expect(patches().filter(({ status }) => status === 200)).toHaveLength(2);
+    const revert = { ...context, change: 'revert' };
+    expect(await executor.rollback(toImage('a:2'), revert)).toEqual({ isPatched: false });
+  });
+
+  it('fails a revert too, which leaves its image', async () => {
+    const { on, executor, images } = await open();
+    await move(executor, toImage('a:2'));
+    on.faults.inject({ method: 'PATCH', path, times: Infinity, act: rewrite('a:1', 'mirror/a:1') });
+    await expect(executor.rollback(toImage('a:2'), context)).rejects.toThrow(
+      'the API server has set the image mirror/a:1 in the container a of deployment/a instead of a:1',
+    );
+    expect(await images()).toEqual(['mirror/a:1']);
+  });
+});
+
+describe('a workload whose settings keep a rollout from all pods since the plan', () => {
+  it.each<[Kind, object, string]>([
+    ['Deployment', { paused: true }, 'is paused'],
+    [
+      'StatefulSet',
+      { updateStrategy: { type: 'OnDelete', rollingUpdate: null } },
+      'has the update strategy OnDelete',
+    ],
+  ])('%s %j is neither patched nor put back', async (kind, spec, obstacle) => {
+    const { on, executor, images, patches } = await open({ kind });
+    await on.patch(kind, 'a', { spec });
+    const cause = `${kind.toLowerCase()}/a: ${obstacle}.`;
+    await expect(executor.apply(toImage('a:2', kind), context)).rejects.toThrow(cause);
+    expect(await executor.rollback(toImage('a:2', kind), context)).toEqual({ isPatched: false });
+    const back = moving(kind, { container: 'a', image: 'a:1', formerImage: 'a:0' });
+    await expect(executor.rollback(back, context)).rejects.toThrow(new RefusedError(cause));
+    expect(await images()).toEqual(['a:1']);
+    expect(patches()).toEqual([]);
+  });
+});
+
 describe('a change by another client', () => {
   it('of the image fails the step, and is not overwritten', async () => {
     const { on, executor, images, patches } = await open();
@@ -142,7 +194,7 @@ describe('a change by another client', () => {
       },
     });
     await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow(
-      'deployment/a has the image a:hotfix in its container a, neither a:1 nor a:2: another client has changed it.',
+      'deployment/a has the image a:hotfix in its container a, neither a:1 nor a:2: another client or a policy has changed it.',
     );
     await expect(executor.verify(toImage('a:2'), context)).rejects.toThrow('another client');
     await expect(executor.rollback(toImage('a:2'), context)).rejects.toThrow('another client');

@@ -15,14 +15,15 @@ export type RecordedRequest = {
 
 /**
  * An object is sent as the response. `cut` closes the connection before the request is forwarded, `swallow` after
- * the server has answered; `hang` neither forwards nor answers. A function runs before the request is forwarded.
+ * the server has answered; `hang` neither forwards nor answers. A function runs before the request is forwarded, and may
+ * return another body for it, like an admission policy.
  */
 export type Act =
   | { status: number; headers?: Record<string, string>; body?: unknown }
   | 'cut'
   | 'swallow'
   | 'hang'
-  | ((request: RecordedRequest) => Promise<void>);
+  | ((request: RecordedRequest) => Promise<string | void>);
 
 /** Applies to the next requests that match: one, or as many as `times`. */
 export type Fault = { method?: string; path?: RegExp; times?: number; act: Act };
@@ -47,7 +48,7 @@ export async function startFaults(upstream: Upstream) {
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await text(request);
+    let body = await text(request);
     const recorded: RecordedRequest = {
       method: request.method ?? '',
       path: request.url ?? '',
@@ -70,7 +71,7 @@ export async function startFaults(upstream: Upstream) {
       );
       return;
     }
-    if (typeof act === 'function') await act(recorded);
+    if (typeof act === 'function') body = (await act(recorded)) ?? body;
     const { method, path, contentType } = recorded;
     const answer = await upstream.send({ method, path, body, contentType, user: proxy.user });
     if (act === 'swallow') {

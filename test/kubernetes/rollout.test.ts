@@ -275,6 +275,16 @@ describe('a rollout without progress', () => {
     expect(monitor.check(moved, [], 60_000).state).toBe('failed');
   });
 
+  it.each([
+    [{}, /0 exist; its controller has not observed its newest change\.$/],
+    [{ isObserved: true }, /0 exist; its events say why pods are missing\.$/],
+    [{ isObserved: true, obstacles: ['is being deleted'] }, /0 exist; it is being deleted\.$/],
+  ])('and with %j says so', (change, cause) => {
+    const monitor = monitorOf(0, 0);
+    const result = monitor.check({ ...moved, isObserved: false, ...change }, [], 0);
+    expect(result).toMatchObject({ state: 'failed', cause: expect.stringMatching(cause) as string });
+  });
+
   it('has all its time again after an outage of the API server', () => {
     const monitor = monitorOf(0);
     for (let at = 0; at <= 55_000; at += 5_000) monitor.check(moved, [], at);

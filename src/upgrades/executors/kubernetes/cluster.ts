@@ -164,11 +164,13 @@ export class Cluster {
     return parseWorkload(kind, object);
   }
 
-  async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
+  /** Returns the workload as the API server has stored it. */
+  async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<ClusterWorkload> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    await this.#send<WorkloadObject>(`patch ${pluralOf(kind)}/${name}`, (options) =>
+    const object = await this.#send<WorkloadObject>(`patch ${pluralOf(kind)}/${name}`, (options) =>
       this.#apis.workloads[kind].patch(request, asStrategicMerge(options)),
     );
+    return parseWorkload(kind, object);
   }
 
   /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */

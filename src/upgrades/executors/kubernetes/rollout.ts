@@ -100,11 +100,13 @@ export class RolloutMonitor {
         return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
       });
     const reasons = [
+      ...(found.isObserved ? [] : ['its controller has not observed its newest change']),
       ...found.obstacles.map((obstacle) => `it ${obstacle}`),
       ...found.failures,
       ...unready.slice(0, 3),
     ];
-    return [formatCounts(found), ...reasons].join('; ');
+    const hint = found.present < found.wanted ? ['its events say why pods are missing'] : [];
+    return [formatCounts(found), ...(reasons.length > 0 ? reasons : hint)].join('; ');
   }
 }
 
@@ -117,11 +119,25 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
       if (current !== part.image && current !== part.formerImage)
         throw new Error(
           `${path} has the image ${current} in its container ${part.container}, neither ${part.formerImage ?? 'none'} nor ` +
-            `${part.image}: another client has changed it.`,
+            `${part.image}: another client or a policy has changed it.`,
         );
       return current === part[direction];
     })
     .every(Boolean);
+}
+
+/** `stored` is the answer to the patch, so no other client has changed it. */
+export function findRewritten(
+  stored: ClusterWorkload,
+  { name, parts }: Workload,
+  direction: Direction,
+): string | undefined {
+  for (const { container, [direction]: wanted } of parts) {
+    const image = stored.containers.find((one) => one.name === container)?.image ?? 'none';
+    if (image !== wanted)
+      return `the API server has set the image ${image} in the container ${container} of ${name} instead of ${wanted ?? 'none'}: a policy of the cluster changes images.`;
+  }
+  return undefined;
 }
 
 export function isRolledOut(found: ClusterWorkload): boolean {

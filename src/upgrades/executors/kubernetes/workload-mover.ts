@@ -3,12 +3,12 @@ import type { CoreV1Event } from '@kubernetes/client-node';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { toXmlText, truncate } from '../../../lib/text.ts';
 import { type Workload, formatImages } from '../../planning/workloads.ts';
-import type { StepContext } from '../executor.ts';
+import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import { RolloutMonitor, hasTargetImages, isRolledOut } from './rollout.ts';
+import { RolloutMonitor, findRewritten, hasTargetImages, isRolledOut } from './rollout.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,
@@ -113,9 +113,8 @@ export class WorkloadMover {
     return Math.max(this.#completedAt.get(workload.name) ?? 0, runStartedAt);
   }
 
-  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
   async #patchImages(move: WorkloadMove): Promise<boolean> {
-    const { cluster, workload, direction, context } = move;
+    const { workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
       const found = await readWorkload(move);
       if (hasTargetImages(found, workload, direction)) {
@@ -123,15 +122,27 @@ export class WorkloadMover {
         if (isPatched) await this.#writeStart(move, found);
         return isPatched;
       }
+      const [obstacle] = found.obstacles;
+      if (obstacle !== undefined) throw new RefusedError(`${workload.name}: ${obstacle}.`);
       await this.#assertOwnership(move);
-      try {
-        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context));
-      } catch (error) {
-        if (hasStatus(error, 409)) continue;
-        throw error;
+      const stored = await patchUnlessChanged(move, found, direction);
+      if (!stored) continue;
+      const rewritten = findRewritten(stored, workload, direction);
+      if (rewritten === undefined) {
+        await this.#writeStart(move, found);
+        return true;
       }
-      await this.#writeStart(move, found);
-      return true;
+      if (direction === 'image') await this.#undo(move, stored);
+      throw new Error(rewritten);
+    }
+  }
+
+  /** The images of a policy do not stay, because nobody has planned them. Another client may have changed them since. */
+  async #undo(move: WorkloadMove, stored: ClusterWorkload): Promise<void> {
+    const imagesOf = ({ containers }: ClusterWorkload) => JSON.stringify(containers);
+    for (let found = stored; imagesOf(found) === imagesOf(stored); found = await readWorkload(move)) {
+      if (await patchUnlessChanged(move, found, 'formerImage')) return;
+      await this.#runtime.sleep(conflictPauseMs, move.context.signal);
     }
   }
 
@@ -149,8 +160,9 @@ export class WorkloadMover {
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
+    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All pods run';
     if (direction === 'image')
-      await this.#writeEvent(move, found, 'UpgradeCompleted', `All pods run the image ${images}`);
+      await this.#writeEvent(move, found, 'UpgradeCompleted', `${what} the image ${images}`);
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
   }
 
@@ -274,6 +286,20 @@ async function readWorkload({ cluster, workload }: WorkloadMove): Promise<Cluste
     return await cluster.readWorkload(parsePath(workload.name));
   } catch (error) {
     if (hasStatus(error, 404)) throw new Error(`${workload.name} no longer exists.`, { cause: error });
+    throw error;
+  }
+}
+
+/** Undefined if the workload has changed since it was read, even if only in its status. */
+async function patchUnlessChanged(
+  { cluster, workload, context }: WorkloadMove,
+  found: ClusterWorkload,
+  direction: Direction,
+): Promise<ClusterWorkload | undefined> {
+  try {
+    return await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context));
+  } catch (error) {
+    if (hasStatus(error, 409)) return undefined;
     throw error;
   }
 }

@@ -50,6 +50,7 @@ export type WorkloadObject = {
     uid?: string;
     resourceVersion?: string;
     generation?: number;
+    deletionTimestamp?: Date | string;
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
   };
@@ -103,7 +104,7 @@ export function parseWorkload(
     selector: formatSelector(spec.selector ?? {}),
     isObserved: (status.observedGeneration ?? 0) >= (metadata.generation ?? 0),
     ...countPods(kind, spec, status),
-    obstacles: findObstacles(kind, spec),
+    obstacles: [...(metadata.deletionTimestamp ? ['is being deleted'] : []), ...findObstacles(kind, spec)],
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
       type === 'ReplicaFailure' && is === 'True' ? (cutMessage(message) ?? []) : [],

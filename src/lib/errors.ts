@@ -37,6 +37,8 @@ export type Problem = {
   readonly field?: string;
   /** The subject of the sentence is the field: `must be true or false.` */
   readonly message: string;
+  /** It may be gone in a moment, without any change of the request. */
+  readonly isTransient?: boolean;
 };
 
 /** A request may have any number of mistakes. Reporting more of them would cost much and help nobody. */

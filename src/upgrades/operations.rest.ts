@@ -33,6 +33,7 @@ import {
   hasSameBasis,
   noSuchVersion,
   prepareRollback,
+  prepareWithPatience,
 } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import { stepIds } from './planning/step-ids.ts';
@@ -284,13 +285,13 @@ function confirmationProblems(
 }
 
 async function checkUpgrade(
-  { store, executor }: OperationsOptions,
+  { store, executor, runtime }: OperationsOptions,
   values: Partial<UpgradeValues>,
 ): Promise<Checked<PreparedJob>> {
   const { versionManifest, upgradeSettings } = values;
   if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
   const readable = { ...values, versionManifest, upgradeSettings };
-  const prepared = await prepareRequest(store, executor, readable);
+  const prepared = await prepareWithPatience(runtime, () => prepareRequest(store, executor, readable));
   const { problems } = prepared;
   // Unreadable settings are reported already. Without them, only the version can be checked.
   const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
@@ -315,8 +316,9 @@ function rollbackOperation(options: StartOptions): Operation {
     check: async ({ values: { versionManifest, startAt } }) => {
       const found = startProblems(startAt, runtime.now());
       if (versionManifest === undefined) return { problems: found };
-      const inventory = await options.executor.inventory();
-      const prepared = prepareRollback(store, versionManifest, inventory);
+      const prepared = await prepareWithPatience(runtime, async () =>
+        prepareRollback(store, versionManifest, await options.executor.inventory()),
+      );
       return { problems: [...prepared.problems, ...found], prepared };
     },
     run: ({ values, caller, update, prepared }) =>

@@ -96,6 +96,7 @@ describe('an API server', () => {
     expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([
       {
         field: 'cluster',
+        isTransient: true,
         message: expect.stringMatching(
           /^the API server is too slow: there was no answer to "list statefulsets" within \d+ seconds\.$/,
         ) as string,

@@ -40,7 +40,8 @@ async function open(...workloads: (Partial<NewWorkload> & { name: string })[]) {
     };
     const inventory = await createTestExecutor(on, options).inventory();
     const { problems, ...others } = inventory.planMoves([version], { release: freshRelease, patches: [] });
-    return { ...others, problems: problems.map(formatProblem) };
+    const transient = problems.filter(({ isTransient }) => isTransient).map(formatProblem);
+    return { ...others, problems: problems.map(formatProblem), transient };
   }
   return { on, plan };
 }
@@ -109,7 +110,8 @@ it('every matching workload whose rollout could not complete is a problem, and n
   ];
   const planned = () => plan(names, [], { findJobEnd });
   await expect.poll(async () => (await planned()).problems).toEqual(expect.arrayContaining(wanted));
-  const { problems, notices } = await planned();
+  const { problems, notices, transient } = await planned();
+  expect(transient).toEqual(problems.filter((problem) => problem.includes('is not healthy')));
   const others = problems.filter((problem) => !/paused|\/sick|there|ondelete|part|daemon/.test(problem));
   expect(others).toEqual([]);
   expect(notices).toEqual([

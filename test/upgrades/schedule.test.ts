@@ -1,7 +1,9 @@
 // Jobs that start later: what they keep, when they fail, windows, and metrics.
 import { describe, expect, it } from 'vitest';
+import type { Problem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import type { Inventory } from '../../src/upgrades/planning/workloads.ts';
 import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { type Failure, type Status, admin, codesOf, license, patch1, patch2, upgrades } from './jobs-kit.ts';
 import {
@@ -93,6 +95,74 @@ describe('a scheduled job', () => {
     await server.runtime.advance(30 * minute);
     await server.runtime.advance(hour);
     expect((await finish()).status.state).toBe('success');
+  });
+
+  describe('whose preflight finds only what may pass', () => {
+    /** The windows close at 04:00. Until it is healed, a workload is not healthy. */
+    async function startUnhealthy(others: Problem[] = [], env = {}) {
+      const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
+      const { inventory } = executor;
+      let problems: Problem[] = [];
+      executor.inventory = async () => {
+        const found = await inventory();
+        const planMoves: Inventory['planMoves'] = (...given) => ({ ...found.planMoves(...given), problems });
+        return { ...found, planMoves };
+      };
+      await start(env, { executor });
+      await schedule();
+      problems = [{ field: 'cluster', message: 'a is not healthy.', isTransient: true }, ...others];
+      return { heal: () => (problems = []) };
+    }
+    const cause = 'The job failed at the step "Start": the preflight failed. cluster: a is not healthy.';
+
+    it('starts when it has passed', async () => {
+      const { heal } = await startUnhealthy();
+      await server.runtime.advance(hour + 30 * minute);
+      expect((await status()).status.state).toBe('scheduled');
+      heal();
+      await server.runtime.advance(15_000);
+      expect((await finish()).status.state).toBe('success');
+    });
+
+    it('fails with its cause at the end of the grace', async () => {
+      await startUnhealthy([], { SCHEDULE_GRACE_MINUTES: '10' });
+      await server.runtime.advance(hour + 9 * minute);
+      expect((await status()).status.state).toBe('scheduled');
+      await server.runtime.advance(minute);
+      expect((await status()).status.messages.at(-1)?.message).toBe(cause);
+    });
+
+    it('fails with its cause when the window closes', async () => {
+      await startUnhealthy();
+      // Thursday, 01:00.
+      const windows = [{ days: ['thu'], from: '00:30', to: '01:10', timeZone: 'UTC' }] as const;
+      await server.store.update((transaction) => transaction.write(maintenanceWindows, windows));
+      await server.runtime.advance(hour + 9 * minute);
+      expect((await status()).status.state).toBe('scheduled');
+      await server.runtime.advance(minute);
+      expect((await status()).status.messages.at(-1)?.message).toBe(cause);
+    });
+
+    it('fails at once if there is another problem', async () => {
+      await startUnhealthy([{ field: 'cluster', message: 'b is paused.' }]);
+      await server.runtime.advance(hour);
+      expect((await status()).status.messages.at(-1)?.message).toBe(`${cause} cluster: b is paused.`);
+    });
+
+    it('gets a few seconds as a request of now', async () => {
+      const { heal } = await startUnhealthy();
+      const { jobId } = await status();
+      await post(`jobs/${jobId}/cancel`);
+      const refused = upgrade(patch1);
+      await server.runtime.advance(5_000);
+      expect((await refused).json<Failure>().error.details).toEqual(['cluster: a is not healthy.']);
+      const accepted = upgrade(patch1);
+      await server.runtime.advance(1_000);
+      heal();
+      await server.runtime.advance(1_000);
+      expect((await accepted).statusCode).toBe(200);
+      expect((await finish()).status.state).toBe('success');
+    });
   });
 
   it('can be cancelled', async () => {

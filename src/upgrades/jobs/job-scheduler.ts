@@ -8,7 +8,7 @@ import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import { digestPlan } from '../planning/plan.ts';
-import { type PreparedJob, hasSameBasis, prepareRollback } from '../planning/preflight.ts';
+import { type PreparedJob, hasSameBasis, mayPass, prepareRollback } from '../planning/preflight.ts';
 import { prepareRequest } from '../planning/upgrade-request.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
@@ -25,6 +25,9 @@ type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'not
 /** The clock may be set, so the scheduler looks at it at least this often. */
 const maxWaitMs = 60_000;
 
+/** The pause before a preflight whose problems may pass is repeated: it reads the cluster and asks the registries. */
+const repeatMs = 15_000;
+
 /** A timer may be late by this much on a busy machine. */
 const punctualMs = 1000;
 
@@ -40,6 +43,8 @@ export class JobScheduler {
   readonly #options: SchedulerOptions;
   readonly #timer: EarliestTimer;
   #isStarting = false;
+  /** When a preflight whose problems may pass is due again. */
+  #repeatAt = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -62,7 +67,7 @@ export class JobScheduler {
     if (!job || this.#isStarting) return;
     const { runtime, tasks } = this.#options;
     const at = runtime.now();
-    const dueAt = this.#dueAt(job, at);
+    const dueAt = Math.max(this.#dueAt(job, at), this.#repeatAt);
     if (dueAt > at) return this.#timer.fireAt(Math.min(dueAt, at + maxWaitMs));
     this.#isStarting = true;
     return tasks.start('scheduled start', async (signal) => {
@@ -132,12 +137,16 @@ export class JobScheduler {
   }
 
   /** Returns the job only if it has started. */
-  async #startIfUnchanged(seen: Job, { digest, prepared }: Preflight): Promise<Job | undefined> {
+  async #startIfUnchanged(seen: ScheduledJob, { digest, prepared }: Preflight): Promise<Job | undefined> {
+    const { runtime, graceMs } = this.#options;
+    if (mayPass(prepared)) this.#repeatAt = runtime.now() + repeatMs;
     const job = await this.#update(seen, (transaction, current, at) => {
       // The preflight may have taken a minute. A job that it has made late starts nevertheless.
-      const { open } = windowsAt(transaction.read(maintenanceWindows), at);
-      if (!open && !seen.ignoresWindows) return undefined;
+      const window = windowsAt(transaction.read(maintenanceWindows), at);
+      if (!window.open && !seen.ignoresWindows) return undefined;
       if (!hasSameBasis(transaction, prepared)) return undefined;
+      const closesAt = window.open && !seen.ignoresWindows ? (window.closesAt ?? Infinity) : Infinity;
+      if (mayPass(prepared) && at + repeatMs < Math.min(seen.startAt + graceMs, closesAt)) return undefined;
       const problems = prepared.problems.map(formatProblem);
       if (problems.length > 0)
         return failure(`the preflight failed. ${problems.join(' ')}`)(transaction, current, at);

@@ -1,6 +1,7 @@
 // Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
 import { type Problem, maxProblems, problemsOf } from '../../lib/errors.ts';
 import { formatList } from '../../lib/format.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import { truncate } from '../../lib/text.ts';
 import type { Reader } from '../../store/state.ts';
 import type { NewJob } from '../jobs/job.ts';
@@ -46,6 +47,22 @@ export function hasRelease({ plan: { hops } }: Pick<PreparedJob, 'plan'>): boole
 /** A value that nobody has written is the same object, unless the store has read everything again meanwhile. */
 function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Whether the same preparation may succeed later: an autoscaler may start or end a pod at any time. */
+export function mayPass({ problems }: PreparedJob): boolean {
+  return problems.length > 0 && problems.every(({ isTransient }) => isTransient === true);
+}
+
+/** Repeats a preparation for a few seconds, because a caller waits. */
+export async function prepareWithPatience(
+  { now, sleep }: Pick<Runtime, 'now' | 'sleep'>,
+  prepare: () => Promise<PreparedJob>,
+): Promise<PreparedJob> {
+  for (const until = now() + 5_000; ; await sleep(1_000)) {
+    const prepared = await prepare();
+    if (!mayPass(prepared) || now() >= until) return prepared;
+  }
 }
 
 const noSteps: PlannedSteps = { steps: [], workloads: 0 };

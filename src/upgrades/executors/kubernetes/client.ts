@@ -111,7 +111,7 @@ export function asStrategicMerge(options: ConfigurationOptions): ConfigurationOp
   return { ...options, middleware: [...(options.middleware ?? []), ...middleware] };
 }
 
-function isTemporary({ code }: ClusterError): boolean {
+export function isTemporary({ code }: ClusterError): boolean {
   return code === undefined || code === 429 || code >= 500;
 }
 

@@ -1,7 +1,7 @@
 // Plans which workloads of a namespace an upgrade moves, and finds what blocks that. The containers of a version match
 // containers of workloads: by the name of a container, or by the label of a workload.
 import { groupBy } from '../../../lib/collections.ts';
-import { maxProblems, problemsOf } from '../../../lib/errors.ts';
+import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import {
@@ -52,7 +52,7 @@ function planContainers(
   if (!cluster)
     return {
       workloads: versions.map(() => []),
-      problems: clusterProblems(state.problems),
+      problems: clusterProblems(state.problems, state.isUnavailable),
       notices: state.notices,
     };
   const planned = new Map<string, string>();
@@ -76,21 +76,24 @@ function planContainers(
     versions.some(({ containers }) => containers.length > 0) && names.size === 0 && missing.length === 0;
   return {
     workloads,
-    problems: clusterProblems([
-      ...state.problems,
-      ...state.templates.problems,
-      ...(missing.length > 0
-        ? [
-            `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
-              `${formatList(missing)}.${hint}`,
-          ]
-        : []),
-      ...(hasNoWorkload
-        ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
-        : []),
-      ...new Set(matches.flatMap(({ problems }) => problems)),
-      ...findUnfitWorkloads(moved, state.jobEnds),
-    ]),
+    problems: [
+      ...clusterProblems([
+        ...state.problems,
+        ...state.templates.problems,
+        ...(missing.length > 0
+          ? [
+              `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
+                `${formatList(missing)}.${hint}`,
+            ]
+          : []),
+        ...(hasNoWorkload
+          ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
+          : []),
+        ...new Set(matches.flatMap(({ problems }) => problems)),
+        ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`)),
+      ]),
+      ...clusterProblems(findUnhealthy(moved, state.jobEnds), true),
+    ],
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
@@ -185,11 +188,9 @@ function uniqueNames(containers: readonly Container[]): string[] {
 }
 
 /** The texts contain names and messages from the cluster, which may be long. */
-function clusterProblems(messages: readonly string[]) {
-  return problemsOf(
-    'cluster',
-    messages.slice(0, maxProblems).map((message) => truncate(message, maxMessage)),
-  );
+function clusterProblems(messages: readonly string[], isTransient = false): Problem[] {
+  const texts = messages.slice(0, maxProblems).map((message) => truncate(message, maxMessage));
+  return problemsOf('cluster', texts).map((problem) => (isTransient ? { ...problem, isTransient } : problem));
 }
 
 function swapImages({ parts, ...workload }: Workload): Workload {
@@ -203,11 +204,10 @@ function swapImages({ parts, ...workload }: Workload): Workload {
   };
 }
 
-function findUnfitWorkloads(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
-  return moved.flatMap((found) => [
-    ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
-    ...(isHealthy(found) || mayBeUnhealthy(found, jobEnds) ? [] : [`${formatUnhealthy(found)}.`]),
-  ]);
+function findUnhealthy(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
+  return moved
+    .filter((found) => !isHealthy(found) && !mayBeUnhealthy(found, jobEnds))
+    .map((found) => `${formatUnhealthy(found)}.`);
 }
 
 function formatUnhealthyNotices(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {

@@ -1,7 +1,7 @@
 // Reads the state of a namespace before an upgrade: its workloads, which of the needed permissions Steward has there,
 // and what blocks an upgrade.
 import type { JobEnd } from '../../planning/workloads.ts';
-import { ClusterError } from './client.ts';
+import { ClusterError, isTemporary } from './client.ts';
 import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
 import { type UpgradeLock, leaseName } from './lock.ts';
 import { annotations } from './patch.ts';
@@ -64,6 +64,8 @@ export type JobEnds = ReadonlyMap<string, JobEnd>;
 export type NamespaceState = {
   readonly workloads: readonly ClusterWorkload[] | undefined;
   readonly problems: readonly string[];
+  /** Whether the problem is an API server that does not answer. */
+  readonly isUnavailable?: boolean;
   readonly notices: readonly string[];
   readonly jobEnds: JobEnds;
   readonly templates: FoundTemplates;
@@ -120,7 +122,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
     };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
-    return { ...unreadable, problems: [error.message] };
+    return { ...unreadable, problems: [error.message], isUnavailable: isTemporary(error) };
   }
 }
 

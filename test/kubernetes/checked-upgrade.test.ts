@@ -6,6 +6,7 @@ import { openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import { type Answer, startHostileRegistry } from './hostile-registry.ts';
 import { createChecker } from './image-check-kit.ts';
+import { createTemplate } from './upgrade-kit.ts';
 
 type Plan = { problems: string[]; notices?: string[]; digest: string };
 type Refusal = { error: { code: number; message: string; details: string[] } };
@@ -68,7 +69,7 @@ async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
   }
   const readImages = async () =>
     (await cluster.read('Deployment', 'apps')).spec.template.spec.containers.map(({ image }) => image);
-  return { host, registry, server, token, importManifest, ask, readImages };
+  return { cluster, host, registry, server, token, importManifest, ask, readImages };
 }
 
 it('a missing image is a problem of plan, and upgrade refuses it and changes nothing', async () => {
@@ -84,6 +85,16 @@ it('a missing image is a problem of plan, and upgrade refuses it and changes not
   const status = (await server.get(`/admin/system/upgrades?token=${token}`)).json<{ status: object }>();
   expect(status.status).toEqual({ state: 'no_upgrade', code: 0, messages: [] });
   expect(await readImages()).toEqual([`${host}/team/apps:1`, `${host}/team/tools:1`]);
+});
+
+it('a missing image of a step template that the plan uses is a problem, and one of another template is none', async () => {
+  const { cluster, host, importManifest, ask } = await open(has(new Set(['2'])));
+  await importManifest('2');
+  for (const step of ['before', 'before-rollback'])
+    await createTemplate(cluster, { step, image: `${host}/team/${step}:9` });
+  expect((await ask<Plan>('plan', 'pat_1')).problems).toEqual([
+    `images: ${host}/team/before:9 (container task of cronjob/before) does not exist: ${host} answers 404.`,
+  ]);
 });
 
 it('an upgrade with images that exist starts', async () => {

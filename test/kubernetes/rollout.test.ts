@@ -95,6 +95,7 @@ describe('a workload', () => {
       images: new Map([['a', image]]),
       isReady: false,
       isTerminating: false,
+      isPending: false,
       hasEnded: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
       ends: [],

@@ -1,6 +1,7 @@
 // Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is
 // interrupted.
 import { describe, expect, it } from 'vitest';
+import { fast } from './executor.ts';
 import { attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 describe('a step template', () => {
@@ -334,6 +335,47 @@ describe('a Job that does not end', () => {
       .poll(async () => (await jobs()).map(({ metadata }) => metadata.labels?.['steward/job']))
       .toEqual([jobId]);
     await expect.poll(jobPods).toHaveLength(1);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['has no image', 'task:1-missing', /the pod \S+ cannot pull the image task:1-missing \(\w+: .*\)\.$/],
+    ['does not start', 'task:1', /no progress for \d+ seconds: .*, 1 exist; steward-\S+ is not ready\.$/],
+    [
+      'is refused',
+      'task:1',
+      /no progress for \d+ seconds: .*, 0 exist; its events say why pods are missing\.$/,
+    ],
+  ])(
+    'and whose pod %s fails the step after the time of a rollout, and is deleted',
+    async (what, image, cause) => {
+      const cluster = await openWorkloads();
+      if (what === 'does not start') await cluster.kubelet.pause();
+      const quota = { metadata: { name: 'full' }, spec: { hard: { pods: '2' } } };
+      const quotas = `/api/v1/namespaces/${cluster.namespace}/resourcequotas`;
+      if (what === 'is refused') await cluster.request('POST', quotas, quota);
+      const options = { ...fast(), rolloutTimeoutMs: 20_000, cluster };
+      const { start, end, jobs, jobPods } = await openUpgrade([{ step: 'before', image }], options);
+      await start('upgrade', 'pat');
+      const { state, messages } = await end();
+      expect(state).toBe('failed');
+      const [text = ''] = textsOf(messages, 2901);
+      expect(text).toMatch(/"Run the hook before": the Job steward-\S+-5-1 did not start, and was deleted: /);
+      expect(text).toMatch(cause);
+      expect([await jobs(), await jobPods()]).toEqual([[], []]);
+    },
+  );
+
+  it('and that runs for longer than a rollout may take is waited for', async () => {
+    const options = { ...fast(), rolloutTimeoutMs: 20_000 };
+    const { cluster, start, end, jobPods } = await openUpgrade(
+      [{ step: 'before', image: 'task:1-stuck' }],
+      options,
+    );
+    await start('upgrade', 'pat');
+    await expect.poll(async () => (await jobPods())[0]?.status.phase).toBe('Running');
+    await options.runtime.sleep(60_000);
+    cluster.kubelet.heal('stuck');
+    expect((await end()).state).toBe('success');
   });
 
   it('fails the step if another client deletes it', async () => {

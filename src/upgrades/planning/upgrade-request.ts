@@ -9,6 +9,7 @@ import { findPath } from '../versions/hops.ts';
 import type { Version } from '../versions/manifest.ts';
 import { updatedWorkloads } from './plan.ts';
 import { type PreparedJob, prepareUpgrade } from './preflight.ts';
+import { templatePath } from './workloads.ts';
 import {
   type SettingFile,
   type SubmittedSettings,
@@ -53,7 +54,11 @@ export async function prepareRequest(
     },
   };
   const prepared = prepareUpgrade(store, versionManifest, submitted, versionManifestFile, inventory);
-  const found = checkImages ? await executor.checkImages(updatedWorkloads(prepared.plan)) : undefined;
+  const used = new Set(prepared.plan.steps.map(({ template }) => templatePath(template ?? '')));
+  const templates = inventory.templates.filter(({ name }) => used.has(name));
+  const found = checkImages
+    ? await executor.checkImages([...updatedWorkloads(prepared.plan), ...templates])
+    : undefined;
   return {
     ...prepared,
     problems: [...prepared.problems, ...(found?.problems ?? [])].slice(0, maxProblems),

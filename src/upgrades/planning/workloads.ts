@@ -31,6 +31,10 @@ export function formatImages(workload: Workload | null, which: 'image' | 'former
   return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
 }
 
+export function templatePath(name: string): string {
+  return `cronjob/${name}`;
+}
+
 export type MovePlan = {
   /** One list for each version. */
   readonly workloads: readonly (readonly Workload[])[];
@@ -49,6 +53,8 @@ export type ImageCheck = {
 export type Inventory = {
   readonly parallelism: number;
   readonly performers: Performers;
+  /** The step templates with their images. */
+  readonly templates: readonly Workload[];
   /** Each version starts from the images of the version before it. */
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
@@ -100,6 +106,7 @@ export function countMovesOfRollbacks(present: Deployment): ReadonlyMap<string, 
 export const simulatedInventory: Inventory = {
   parallelism: 1,
   performers: simulatedPerformers(),
+  templates: [],
   planMoves(versions, present) {
     const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {

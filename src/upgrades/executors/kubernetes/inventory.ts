@@ -38,6 +38,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   return {
     parallelism: options.parallelism,
     performers: state.templates.performers,
+    templates: state.templates.workloads,
     planMoves: (versions) => planContainers(versions, state, options),
     planReverts: (moves) => planReverts(moves, state, options),
   };

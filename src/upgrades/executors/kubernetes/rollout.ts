@@ -26,16 +26,17 @@ import type { WorkloadContainer, Workload } from '../../planning/workloads.ts';
 import { type ClusterPod, type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 type RolloutOptions = {
-  readonly workload: Workload;
+  readonly workload: Pick<Workload, 'parts'>;
   readonly direction: Direction;
   readonly runStartedAt: number;
   readonly rolloutTimeoutMs: number;
-  readonly imageTimeoutMs: number;
+  /** The default covers the first two attempts of a node. */
+  readonly imageTimeoutMs?: number;
   /**
    * A longer time between two checks means that the API server was unavailable, to the controllers too. It does not
    * count.
    */
-  readonly maxGapMs: number;
+  readonly maxGapMs?: number;
 };
 
 type RolloutState =
@@ -62,7 +63,7 @@ export class RolloutMonitor {
   }
 
   check(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): RolloutState {
-    const { direction, maxGapMs } = this.#options;
+    const { direction, maxGapMs = 10_000 } = this.#options;
     if (at - this.#checkedAt > maxGapMs) {
       this.#progress = undefined;
       this.#imageErrorSince = undefined;
@@ -75,7 +76,7 @@ export class RolloutMonitor {
   }
 
   #checkImages(pods: readonly ClusterPod[], at: number): string | undefined {
-    const { workload, direction, runStartedAt, imageTimeoutMs } = this.#options;
+    const { workload, direction, runStartedAt, imageTimeoutMs = 30_000 } = this.#options;
     const error = findImageError(pods, workload.parts, direction, runStartedAt);
     this.#imageErrorSince = error && (this.#imageErrorSince ?? at);
     const timeoutMs = error?.isOlderThanRun ? imageTimeoutMs + maxPullPauseMs : imageTimeoutMs;
@@ -160,14 +161,17 @@ function fingerprintOf(
   return [isObserved, wanted, present, updated, available, ...readiness].join(' ');
 }
 
-/** A pod with images of neither template counts as new, because some clusters rewrite images. */
+/** A pod with images of neither template counts as new, because some clusters rewrite images. A Job has one template. */
 function isOfOtherTemplate(
   { images }: ClusterPod,
   parts: readonly WorkloadContainer[],
   direction: Direction,
 ): boolean {
   const other = direction === 'image' ? 'formerImage' : 'image';
-  return parts.every((part) => images.get(part.container) === part[other] && part.image !== part.formerImage);
+  return (
+    parts.length > 0 &&
+    parts.every((part) => images.get(part.container) === part[other] && part.image !== part.formerImage)
+  );
 }
 
 const finalReasons = ['InvalidImageName', 'ErrImageNeverPull'];

@@ -9,6 +9,7 @@ import {
   isTemplateStepId,
   templateStepIds,
 } from '../../planning/step-ids.ts';
+import { type Workload, templatePath } from '../../planning/workloads.ts';
 import type { TemplateRun } from '../executor.ts';
 import type { ClusterPod } from './workload.ts';
 
@@ -40,16 +41,23 @@ type PodSpec = {
   readonly initContainers?: readonly ContainerSpec[];
 };
 
-type ContainerSpec = { readonly env?: readonly { readonly name: string }[] };
+type ContainerSpec = {
+  readonly name?: string;
+  readonly image?: string;
+  readonly env?: readonly { readonly name: string }[];
+};
 
 export type FoundTemplates = {
   readonly performers: Performers;
+  /** The templates with their images. */
+  readonly workloads: readonly Workload[];
   readonly problems: readonly string[];
   readonly notices: readonly string[];
 };
 
 export const noTemplates: FoundTemplates = {
   performers: { isSimulated: false, templates: new Map() },
+  workloads: [],
   problems: [],
   notices: [],
 };
@@ -76,7 +84,22 @@ export function selectTemplates(found: readonly CronJobObject[]): FoundTemplates
           `cronjob/${metadata?.name ?? ''}: is the step template of ${step}, but is not suspended (spec.suspend).`,
         );
   }
-  return { performers: { isSimulated: false, templates }, problems, notices };
+  return {
+    performers: { isSimulated: false, templates },
+    workloads: found.map(toWorkload),
+    problems,
+    notices,
+  };
+}
+
+function toWorkload({ metadata, spec }: CronJobObject): Workload {
+  const { containers = [], initContainers = [] } = spec?.jobTemplate?.spec?.template?.spec ?? {};
+  const parts = [...initContainers, ...containers].map(({ name = '', image = '' }) => ({
+    container: name,
+    image,
+    formerImage: image,
+  }));
+  return { name: templatePath(metadata?.name ?? ''), component: '', parts };
 }
 
 export const jobLabel = 'steward/job';

@@ -5,6 +5,7 @@ import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
+import { RolloutMonitor } from './rollout.ts';
 import {
   type CronJobObject,
   type StepJob,
@@ -16,15 +17,21 @@ import {
   podsOfJob,
   stepLabel,
 } from './step-job.ts';
-import type { ClusterPod } from './workload.ts';
+import { type ClusterPod, type ClusterWorkload, parseWorkload } from './workload.ts';
+import type { MoverOptions } from './workload-mover.ts';
 
 /** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
 const maxPauseFactor = 10;
 
-type StepJobsOptions = {
-  readonly runtime: Pick<Runtime, 'sleep'>;
+/** Most Jobs of a few seconds have ended then, and their pods are not needed. */
+const looksBeforePods = 4;
+
+type StepJobsOptions = Pick<
+  MoverOptions,
+  'rolloutTimeoutMs' | 'imageTimeoutMs' | 'maxGapMs' | 'pollIntervalMs'
+> & {
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly stepTimeoutMs: number;
-  readonly pollIntervalMs?: number;
 };
 
 export class StepJobs {
@@ -63,18 +70,37 @@ export class StepJobs {
     context: StepContext,
   ): Promise<StepJob> {
     let found: StepJob | undefined = started;
+    let monitor: RolloutMonitor | undefined;
+    let blocked: string | undefined;
     try {
-      for (let pauses = 0; found?.state === 'running'; pauses += 1) {
+      for (let pauses = 0; found?.state === 'running' && blocked === undefined; pauses += 1) {
         await this.#pause(pauses, cluster, context);
         found = await findJob(cluster, run, context);
+        if (found?.state !== 'running' || pauses < looksBeforePods) continue;
+        const pods = await cluster.listPods(podsOfJob(run.jobName));
+        monitor = isStarting(pods) ? (monitor ?? this.#monitorStart(context)) : undefined;
+        const start = monitor?.check(toWorkload(run, pods), pods, this.#options.runtime.now());
+        if (start?.state === 'failed') blocked = start.cause;
       }
+      if (blocked !== undefined) await this.stop(cluster, run, context);
     } catch (error) {
       if (context.signal.aborted || isUnavailable(error)) throw error;
       const text = `${(error as Error).message} The Job ${run.jobName} may still be running. The next attempt deletes it first.`;
       throw new Error(text, { cause: error });
     }
+    if (blocked !== undefined)
+      throw new Error(`the Job ${run.jobName} did not start, and was deleted: ${blocked}`);
     if (!found) throw new Error(`another client has deleted the Job ${run.jobName}.`);
     return found;
+  }
+
+  #monitorStart({ runStartedAt }: StepContext): RolloutMonitor {
+    return new RolloutMonitor({
+      ...this.#options,
+      workload: { parts: [] },
+      direction: 'image',
+      runStartedAt,
+    });
   }
 
   async stop(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
@@ -140,6 +166,21 @@ export class StepJobs {
     await context.assertOwnership();
     await this.#lock.acquire(cluster, context);
   }
+}
+
+/** False also between two attempts of the Job. */
+function isStarting(pods: readonly ClusterPod[]): boolean {
+  const present = pods.filter(({ hasEnded }) => !hasEnded);
+  return (present.length > 0 ? present : pods).every(({ isPending }) => isPending);
+}
+
+/** A Job in the form that the monitor of rollouts knows: it wants one pod, which is to start in the same time. */
+function toWorkload({ jobName }: TemplateRun, { length }: readonly ClusterPod[]): ClusterWorkload {
+  return parseWorkload('Deployment', {
+    metadata: { name: jobName },
+    spec: { replicas: 1 },
+    status: { replicas: length },
+  });
 }
 
 async function findJob(

@@ -23,7 +23,6 @@ export type MoverOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly rolloutTimeoutMs: number;
   readonly pollIntervalMs?: number;
-  /** The default covers the first two attempts of a node. */
   readonly imageTimeoutMs?: number;
   readonly maxGapMs?: number;
 };
@@ -168,21 +167,9 @@ export class WorkloadMover {
 
   async #waitForRollout(move: WorkloadMove): Promise<ClusterWorkload> {
     const { cluster, workload, direction, context } = move;
-    const {
-      rolloutTimeoutMs,
-      imageTimeoutMs = 30_000,
-      maxGapMs = 10_000,
-      pollIntervalMs = 500,
-    } = this.#options;
+    const { pollIntervalMs = 500 } = this.#options;
     const { runStartedAt, signal } = context;
-    const monitor = new RolloutMonitor({
-      workload,
-      direction,
-      runStartedAt,
-      rolloutTimeoutMs,
-      imageTimeoutMs,
-      maxGapMs,
-    });
+    const monitor = new RolloutMonitor({ ...this.#options, workload, direction, runStartedAt });
     for (let looks = 1; ; looks += 1) {
       const found = await readWorkload(move);
       if (!hasTargetImages(found, workload, direction))

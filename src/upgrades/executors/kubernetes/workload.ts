@@ -188,6 +188,8 @@ export type ClusterPod = {
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
+  /** None of its containers has started. */
+  readonly isPending: boolean;
   /** All its containers have ended, and none starts again. */
   readonly hasEnded: boolean;
   readonly unscheduled: string | undefined;
@@ -220,6 +222,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
+    isPending: status?.phase === 'Pending',
     hasEnded: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     unscheduled: cutMessage(
       conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,

@@ -32,6 +32,7 @@ import { JobScheduler } from '../upgrades/jobs/job-scheduler.ts';
 import { isJobRunning, isOpen, newestJob } from '../upgrades/jobs/job-table.ts';
 import { JobWatcher, upgradeStats } from '../upgrades/jobs/job-service.ts';
 import type { OnJobChange } from '../upgrades/jobs/job.ts';
+import { createDriftReader } from '../upgrades/planning/drift.ts';
 import { systemResource } from '../upgrades/upgrades.rest.ts';
 import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
 import { uploadsResource } from '../uploads/rest.ts';
@@ -218,8 +219,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
   };
   const titles = operationTitles(() => root);
   const names = targetNames(store);
+  const readDrift = createDriftReader(store, executor, runtime);
   const home = showHome({
     store,
+    readDrift,
     catalogCache,
     installed,
     startedAt: services.startedAt,
@@ -255,6 +258,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobRunner,
       jobWatcher,
       notify: notifyJob,
+      readDrift,
       resources: {
         audit: auditResource({ store, titles, names }),
       },

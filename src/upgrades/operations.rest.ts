@@ -24,6 +24,7 @@ import { type JobService, jobStatus } from './jobs/job-service.ts';
 import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
 import { type OnJobChange, startJob } from './jobs/job.ts';
+import type { ReadDrift } from './planning/drift.ts';
 import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
@@ -108,6 +109,7 @@ export type OperationsOptions = {
   jobRunner: JobRunner;
   jobService: JobService;
   notify: OnJobChange;
+  readDrift: ReadDrift;
 };
 
 /** With the fields of a start, which the form of `plan` shows too. */

@@ -23,7 +23,7 @@ export type Act =
   | 'cut'
   | 'swallow'
   | 'hang'
-  | ((request: RecordedRequest) => Promise<string | void>);
+  | ((request: RecordedRequest) => Promise<unknown>);
 
 /** Applies to the next requests that match: one, or as many as `times`. */
 export type Fault = { method?: string; path?: RegExp; times?: number; act: Act };
@@ -71,7 +71,10 @@ export async function startFaults(upstream: Upstream) {
       );
       return;
     }
-    if (typeof act === 'function') body = (await act(recorded)) ?? body;
+    if (typeof act === 'function') {
+      const changed = await act(recorded);
+      if (typeof changed === 'string') body = changed;
+    }
     const { method, path, contentType } = recorded;
     const answer = await upstream.send({ method, path, body, contentType, user: proxy.user });
     if (act === 'swallow') {

@@ -81,6 +81,40 @@ it('a patch updates one workload after another, with messages for each', async (
   expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
 });
 
+it('workloads without the images of the installed version are shown, and an upgrade to that version repairs them', async () => {
+  const { server, cluster, start, end, images, ask, setImage, resume } = await open([
+    patch('pat', '1300', '1234', '2'),
+    patch('pat_b', '1301', '1300', '3'),
+  ]);
+  await start('upgrade', 'pat');
+  expect((await end()).state).toBe('success');
+  const refusal = ['versionManifest: 10.9.1.1300 is installed already.'];
+  expect((await start('plan', 'pat')).problems).toEqual(refusal);
+  // Pinned by its digest, it has the image.
+  await setImage('map-server', `map-server:2@sha256:${'0'.repeat(64)}`);
+  await setImage('map-tiles', 'map-tiles:1');
+  const drift = '1 of 3 workloads do not have the images of the installed version: deployment/map-tiles.';
+  expect((await start('plan', 'pat_b')).notices).toContain(drift);
+  const token = server.token('administrator');
+  await server.runtime.advance(30_000);
+  for (const path of ['/admin', '/admin/system/upgrades'])
+    expect((await server.get(`${path}?f=html&token=${token}`)).body).toContain(drift);
+  const planned = await start('plan', 'pat');
+  expect([planned.problems, planned.notices[0]]).toEqual([[], drift]);
+  const moved = planned.steps.filter(({ id }) => id === 'update').map(({ workload }) => workload);
+  expect(moved).toEqual(['deployment/map-tiles']);
+  // A repair that fails is reverted like a patch.
+  const act = { status: 422 };
+  cluster.faults.inject({ method: 'PATCH', path: /map-tiles/, act });
+  await start('upgrade', 'pat');
+  expect((await end()).state).toBe('failed');
+  await resume();
+  expect((await end()).state).toBe('success');
+  expect((await images()).slice(1)).toEqual(['map-tiles:2', 'store-queue:2']);
+  expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
+  expect((await start('plan', 'pat')).problems).toEqual(refusal);
+});
+
 it('an upgrade with the digest of a plan is refused if another client has changed an image since', async () => {
   const { start, end, setImage } = await open([patch('pat', '1300', '1234', '2')]);
   const { digest: planDigest } = await start('plan', 'pat');

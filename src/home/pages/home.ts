@@ -29,8 +29,9 @@ import {
   rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
 import { mixedMark } from '../../upgrades/pages/overview.ts';
-import { versionName, wizardHref } from '../../upgrades/pages/versions.ts';
-import { deployment, rollbackTargets } from '../../upgrades/versions/deployment.ts';
+import { driftView, versionName, wizardHref } from '../../upgrades/pages/versions.ts';
+import { deployment, newestInstalled, rollbackTargets } from '../../upgrades/versions/deployment.ts';
+import type { ReadDrift } from '../../upgrades/planning/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
@@ -44,6 +45,7 @@ type HomeOptions = {
   readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;
+  readonly readDrift: ReadDrift;
   /** The title of an operation and the name of what it concerns, for the last changes. */
   readonly titleOf: AuditWords['titles']['titleOf'];
   readonly nameOf: AuditWords['names']['nameOf'];
@@ -76,7 +78,8 @@ export function showHome(options: HomeOptions): View<unknown> {
     const health = isAdministrator ? await whileAvailable(() => readSystemHealth(store, page)) : undefined;
     const recent = isAdministrator && (await recentView(options, page));
     const isKnown = store.unavailableSince() === undefined;
-    const version = cardView(versionCard(options, page));
+    const drift = isAdministrator ? await options.readDrift() : undefined;
+    const version = cardView(versionCard(options, page, drift));
     const others = isAdministrator
       ? [jobCard(store, page), await webhookCard(store, health, page), modeCard(options, page)]
       : [modeCard(options, page), catalogCard(options, page)];
@@ -152,7 +155,7 @@ function cardView({ title, figure, severity, lines = [] }: Card): Html {
   </li> `;
 }
 
-function versionCard({ installed, store }: HomeOptions, page: PageContext<unknown>): Card {
+function versionCard({ installed, store }: HomeOptions, page: PageContext<unknown>, drift?: string): Card {
   const { href, caller } = page;
   const { version, build } = installed();
   const isAdministrator = mayCall(caller, 'administrator');
@@ -163,6 +166,7 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
     figure: html`${version} ${mixedMark(store)}`,
     lines: [
       html`Build ${build}`,
+      driftView(drift, newestInstalled(store.read(deployment)), page),
       newest
         ? html`<a href="${canPlan(store) ? wizardHref(page, newest.version) : href('system', 'upgrades')}"
             >${versionName(newest.version)} is available</a

@@ -6,7 +6,6 @@ import { renderFacts } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { JobService } from '../jobs/job-service.ts';
 import { isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
@@ -22,7 +21,7 @@ import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maintenanceWindows } from '../schedule/windows.ts';
 import { lastJobs, mixtureText, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
-import { versionName, wizardHref } from './versions.ts';
+import { driftView, versionName, wizardHref } from './versions.ts';
 import { windowText } from './windows.ts';
 
 type PageOf = PageContext<unknown>;
@@ -41,7 +40,7 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
 }
 
 async function installedView(
-  { store, jobService }: { store: ReadableStore; jobService: JobService },
+  { store, jobService, readDrift }: OperationsOptions,
   page: PageOf,
 ): Promise<Html> {
   const present = store.read(deployment);
@@ -54,10 +53,11 @@ async function installedView(
     const by = html`<a href="${page.href('system', 'jobs', job.id)}">installed by ${job.startedBy}</a>`;
     facts.push(['Since', html`${renderAgo(installedAt, page.now)}, ${by}`]);
   }
+  const drift = driftView(await readDrift(), newest, page);
   return html`<section class="boxed" aria-labelledby="installed">
     <div>
       <h2 id="installed">Installed</h2>
-      ${renderFacts(facts)}
+      ${renderFacts(facts)} ${drift && html`<p class="notice">${drift}</p>`}
     </div>
     ${rollbackView(store, present, page)}
   </section>`;

@@ -150,6 +150,11 @@ export function wizardHref({ href }: PageContext<unknown>, { id }: Version, sett
   return `${href('system', 'upgrades', 'plan')}?${query.toString()}`;
 }
 
+/** The link leads to the plan of the repair. */
+export function driftView(drift: string | undefined, installed: Version, page: PageContext<unknown>) {
+  return drift !== undefined && html`${drift} <a href="${wizardHref(page, installed)}">Repair …</a>`;
+}
+
 function chooseLink(version: Version, page: PageContext<unknown>): Html {
   return html`<a
     class="button second"

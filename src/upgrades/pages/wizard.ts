@@ -26,7 +26,7 @@ import { type PreparedJob, hasRelease } from '../planning/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
 import type { Workload } from '../planning/workloads.ts';
-import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
+import { currentManifest, deployment, findVersion, newestInstalled } from '../versions/deployment.ts';
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
@@ -66,7 +66,8 @@ export async function upgradeWizard(
   const { versionManifest: id, upgradeSettings: given } = readFields(fields, page.entered).values;
   if (id === undefined || otherFields.some((name) => name in page.entered)) return undefined;
   const version = findVersion(currentManifest(store), store.read(deployment), id);
-  const path = findPath(currentManifest(store), store.read(deployment), id);
+  const isRepair = id === newestInstalled(store.read(deployment)).id;
+  const path = isRepair ? [] : findPath(currentManifest(store), store.read(deployment), id);
   const entries = settingsOf(...path).userInputs;
   const uploads = entries.some(({ type }) => type === 'File') ? listUploads(store) : [];
   const used = store.read(newestJob)?.uploads ?? [];

@@ -92,6 +92,19 @@ export function prepareUpgrade(
       problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
     };
   }
+  const repair = id === newestInstalled(present).id && inventory.planRepair(present);
+  if (repair && repair.drift !== undefined) {
+    const { from } = base;
+    const steps = planSteps(
+      [{ isRelease: false, workloads: repair.workloads }],
+      inventory.parallelism,
+      inventory.performers,
+    );
+    const hop = { from, to: from, installs: [], isRelease: false, after: present };
+    const plan = { ...steps, hops: [hop] };
+    const notices = [repair.drift, ...listNotices(repair, steps)];
+    return { ...base, kind: 'patch', to: from, plan, problems: repair.problems, notices };
+  }
   const path = pathTo(manifest, present, target);
   const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
   const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };

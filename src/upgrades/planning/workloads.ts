@@ -43,6 +43,11 @@ export type MovePlan = {
   readonly notices: readonly string[];
 };
 
+export type RepairPlan = MovePlan & {
+  /** Says which workloads differ. */
+  readonly drift: string | undefined;
+};
+
 /** What a look at the registries has found out about images that workloads will get. */
 export type ImageCheck = {
   readonly problems: readonly Problem[];
@@ -57,6 +62,8 @@ export type Inventory = {
   readonly templates: readonly Workload[];
   /** Each version starts from the images of the version before it. */
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
+  /** Gives the images of the installed version to the workloads that have others. */
+  readonly planRepair: (present: Deployment) => RepairPlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
   readonly planReverts: (moves: readonly Move[]) => MovePlan;
 };
@@ -118,6 +125,7 @@ export const simulatedInventory: Inventory = {
     });
     return { workloads, problems: [], notices: [] };
   },
+  planRepair: () => ({ workloads: [], problems: [], notices: [], drift: undefined }),
   planReverts: (moves) => ({
     workloads: [moves.map(({ now, then }) => createWorkload(now.name, now.image, then?.image ?? null))],
     problems: [],

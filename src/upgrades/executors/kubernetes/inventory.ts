@@ -2,7 +2,7 @@
 // containers of workloads: by the name of a container, or by the label of a workload.
 import { groupBy } from '../../../lib/collections.ts';
 import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
-import { formatList, formatNumber } from '../../../lib/format.ts';
+import { formatCount, formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import {
   componentOf,
@@ -11,9 +11,12 @@ import {
   maxWorkloads,
   type Move,
   type MovePlan,
+  type RepairPlan,
   type Workload,
   type WorkloadContainer,
 } from '../../planning/workloads.ts';
+import { freshRelease } from '../../versions/built-in-manifest.ts';
+import { type Deployment, installedContainers } from '../../versions/deployment.ts';
 import type { Container, Version } from '../../versions/manifest.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 import { type JobEnds, type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
@@ -39,7 +42,12 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
     parallelism: options.parallelism,
     performers: state.templates.performers,
     templates: state.templates.workloads,
-    planMoves: (versions) => planContainers(versions, state, options),
+    planMoves: (versions, present) => {
+      const plan = planContainers(versions, state, options);
+      const { drift } = planRepair(present, state, options);
+      return drift === undefined ? plan : { ...plan, notices: [...plan.notices, drift] };
+    },
+    planRepair: (present) => planRepair(present, state, options),
     planReverts: (moves) => planReverts(moves, state, options),
   };
 }
@@ -48,6 +56,7 @@ function planContainers(
   versions: readonly VersionContainers[],
   state: NamespaceState,
   options: InventoryOptions,
+  isMoved: (workload: Workload) => boolean = () => true,
 ): MovePlan {
   const { workloads: cluster } = state;
   if (!cluster)
@@ -66,7 +75,7 @@ function planContainers(
     // The preflight refuses such a plan.
     if (count > maxWorkloads) break;
   }
-  const workloads = matches.map((match) => match.workloads);
+  const workloads = matches.map((match) => match.workloads.filter(isMoved));
   const names = new Set(workloads.flat().map(({ name }) => name));
   const moved = cluster.filter((found) => names.has(pathOf(found)));
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
@@ -104,6 +113,30 @@ function planContainers(
       ...state.notices,
     ],
   };
+}
+
+/** Before the first upgrade, the installed version is not one that Steward knows to have installed. */
+function planRepair(present: Deployment, state: NamespaceState, options: InventoryOptions): RepairPlan {
+  const { workloads: cluster = [] } = state;
+  const isAssumed = present.patches.length === 0 && present.release.id === freshRelease.id;
+  const containers = isAssumed ? [] : [...installedContainers(present).values()];
+  const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
+  const differing = workloads.filter((workload) => !hasImages(workload));
+  const names = differing.map(({ name }) => name);
+  const tolerant = { ...options, optionalContainers: ['*'] };
+  const plan = planContainers([{ containers, newContainers: [] }], state, tolerant, ({ name }) =>
+    names.includes(name),
+  );
+  const count = `${formatNumber(names.length)} of ${formatCount(workloads.length, 'workload')}`;
+  const drift = `${count} do not have the images of the installed version: ${formatList(names)}.`;
+  return { ...plan, drift: names.length > 0 ? drift : undefined };
+}
+
+/** An image that is also pinned by its digest is the same. */
+function hasImages({ parts }: Workload): boolean {
+  return parts.every(
+    ({ image, formerImage }) => formerImage === image || formerImage?.startsWith(`${image}@`),
+  );
 }
 
 function formatAdded(added: readonly Container[]): string[] {

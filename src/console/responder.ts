@@ -6,7 +6,7 @@ import { type Identity, mayCall } from '../lib/caller.ts';
 import type { Problem, ServiceError } from '../lib/errors.ts';
 import { html } from '../lib/html.ts';
 import { type Json, plainJson } from '../lib/json.ts';
-import { metaOf } from '../rest/fields.ts';
+import { type Fields, metaOf } from '../rest/fields.ts';
 import { textIn } from '../rest/form.ts';
 import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
@@ -147,8 +147,7 @@ export class HtmlResponder {
     const fields = rest ? fieldsOf(rest.entry) : {};
     const error = {
       ...body.error,
-      message:
-        onPage ?? (status === 400 && problems.length > 0 ? correctionOf(problems) : body.error.message),
+      message: onPage ?? ((status === 400 && correctionOf(problems, fields)) || body.error.message),
       ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
       problems: shown,
       shown: newer?.shown,
@@ -407,10 +406,11 @@ function addressOf(path: string, query: URLSearchParams): string {
   return kept.size === 0 ? path : `${path}?${kept.toString()}`;
 }
 
-/** The forms name their fields, so their pages need no technical term. */
-function correctionOf(problems: readonly Problem[]): string {
-  const { size } = new Set(problems.map(({ field }) => field));
-  return `Please correct ${size === 1 ? 'one field' : `${size} fields`}.`;
+/** The forms name their fields, so their pages need no technical term. Empty if a problem is none of a field. */
+function correctionOf(problems: readonly Problem[], fields: Fields): string {
+  const names = [...new Set(problems.map(({ field = '' }) => field))];
+  if (names.length === 0 || names.some((name) => !Object.hasOwn(fields, name))) return '';
+  return `Please correct ${names.length === 1 ? 'one field' : `${names.length} fields`}.`;
 }
 
 function noticeOf({ title }: Operation, { notice }: Outcome): Notice {

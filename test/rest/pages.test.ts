@@ -326,6 +326,12 @@ describe('a form of something that was changed meanwhile', () => {
   });
 });
 
+it('a refusal for what is no field of the form names no field to correct', async () => {
+  const { statusCode, body } = await page('/admin/services/createFolder?x=%zz');
+  expect(statusCode).toBe(400);
+  expect(body).toMatch(/<strong>Invalid or missing input parameters\.<\/strong>[^]*<li>x: must be /);
+});
+
 describe('a refused form keeps its input', () => {
   it('if a field is invalid, and shows the problem beside it', async () => {
     const { statusCode, body } = await submit('/admin/services/createFolder', {

@@ -76,7 +76,7 @@ describe('a workload', () => {
     expect(hasTargetImages(running('a:1'), workload, 'image')).toBe(false);
     expect(hasTargetImages(running('a:1'), workload, 'formerImage')).toBe(true);
     expect(() => hasTargetImages(running('a:7'), workload, 'image')).toThrow(
-      'deployment/a has the image a:7 in its container a, neither a:1 nor a:2: another client has changed it.',
+      'deployment/a has the image a:7 in its container a, neither a:1 nor a:2: another client or a policy has changed it.',
     );
     expect(() => hasTargetImages(found({ name: 'a', containers: { b: 'a:1' } }), workload, 'image')).toThrow(
       'deployment/a no longer has the container a.',

@@ -10,6 +10,7 @@ import {
 } from '../catalog/catalog.ts';
 import { fileServiceFields, folderFields } from '../catalog/fields.rest.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
+import { isJsonObject } from '../lib/json.ts';
 import { truncate } from '../lib/text.ts';
 import { type Fields, type Values, readField } from '../rest/fields.ts';
 
@@ -71,12 +72,11 @@ function readEntry<F extends Fields>(
   fields: F,
   ignoredKeys: readonly string[],
 ): { values: Values<F> } | { problems: Problem[] } {
-  if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
-    return { problems: [{ field: path, message: 'must be an object.' }] };
+  if (!isJsonObject(entry)) return { problems: [{ field: path, message: 'must be an object.' }] };
   const problems: Problem[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
-    const given = (entry as Record<string, unknown>)[name];
+    const given = entry[name];
     // The REST API returns null for a service without an address.
     const raw = name === 'url' && given === null ? undefined : given;
     const parsed =

@@ -1,5 +1,6 @@
 // The notice about an operation, in a cookie: it reaches the page after the redirect once, and no link can forge it.
 import { cookieAttributes } from '../http/credentials.ts';
+import { isJsonObject, parseJson } from '../lib/json.ts';
 import { truncate } from '../lib/text.ts';
 import { noticeCookie, ownPath } from '../rest/request.ts';
 import type { Layout, PageLink } from './layout.ts';
@@ -20,16 +21,10 @@ export function clearNotice(isHttps: boolean): string {
 /** Undefined for a cookie that this server has not written. */
 export function readNotice(cookie: string | undefined): PageNotice | undefined {
   if (cookie === undefined || cookie.length > 4096) return undefined;
-  try {
-    const { text, link, isProblem } = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<
-      string,
-      unknown
-    >;
-    if (typeof text !== 'string' || text === '') return undefined;
-    return { text, link: readLink(link), isProblem: isProblem === true };
-  } catch {
-    return undefined;
-  }
+  const notice = parseJson(Buffer.from(cookie, 'base64url').toString());
+  const { text, link, isProblem } = isJsonObject(notice) ? notice : {};
+  if (typeof text !== 'string' || text === '') return undefined;
+  return { text, link: readLink(link), isProblem: isProblem === true };
 }
 
 function readLink(link: unknown): PageLink | undefined {

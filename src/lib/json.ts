@@ -15,6 +15,19 @@ export function asJson(value: object): { readonly [key: string]: Json } {
   return value as { readonly [key: string]: Json };
 }
 
+/** Undefined if the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** The version of a value that does not contain the time of its last change. Equal values have the same version. */
 export function versionOf(value: object): number {
   return hash('sha256', JSON.stringify(value), 'buffer').readUIntBE(0, 6);

@@ -1,6 +1,6 @@
 // The kinds of form fields. Each reads text as a zod schema and reports problems in the words of the form API.
 import * as z from 'zod';
-import { findExcess } from '../lib/json.ts';
+import { findExcess, isJsonObject, parseJson } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import type { FormFile } from './form.ts';
 
@@ -184,15 +184,8 @@ export function parseJsonObject(
 ): { object: Readonly<Record<string, unknown>> } | { problem: string } {
   const problem = findExcess(Buffer.from(raw), jsonLimits);
   if (problem !== undefined) return { problem };
-  try {
-    const value: unknown = JSON.parse(raw);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      return { object: value as Record<string, unknown> };
-    }
-  } catch {
-    // Refused below.
-  }
-  return { problem: 'must be a JSON object.' };
+  const value = parseJson(raw);
+  return isJsonObject(value) ? { object: value } : { problem: 'must be a JSON object.' };
 }
 
 /** In a change, an absent field keeps the stored value and a blank one empties it. */

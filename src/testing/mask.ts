@@ -3,6 +3,7 @@
 // work is linear in the length of the text.
 import { SecretUrl, maskedValue as mask } from '../lib/audit-fields.ts';
 import { escapeHtml } from '../lib/html.ts';
+import { parseJson } from '../lib/json.ts';
 import type { JournalMessage } from './control-client.ts';
 
 /** How the names of fields and headers end whose values are secrets. */
@@ -190,11 +191,7 @@ function replaceInJson(text: string, replace: Replace): string {
 
 /** The text may be cut, even within an escape sequence. */
 function unescapeJson(text: string): string {
-  try {
-    return JSON.parse(`"${text}"`) as string;
-  } catch {
-    return text.replace(/\\(.)/gs, '$1');
-  }
+  return (parseJson(`"${text}"`) as string | undefined) ?? text.replace(/\\(.)/gs, '$1');
 }
 
 /** The beginning of a tag, a name in it with its value, or the text that follows a tag or a comment. */

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { MemoryDump } from '../app/stores/memory-store.ts';
 import type { SignInDump } from '../auth/sign-in-limit.ts';
 import { ServiceError, invalidField } from '../lib/errors.ts';
+import { isJsonObject } from '../lib/json.ts';
 import type { ClockDump } from './clock.ts';
 import type { JournalEntry } from './control-client.ts';
 import type { Draws } from './random.ts';
@@ -38,15 +39,14 @@ export function writeSnapshot(version: string, state: SnapshotState): string {
 
 /** Rejects anything but a snapshot of this version. */
 export function readSnapshot(version: string, given: unknown): SnapshotState {
-  if (typeof given !== 'object' || given === null || Array.isArray(given))
+  if (!isJsonObject(given))
     throw new ServiceError('invalid', 'The body must be a snapshot that GET /control/snapshot returned.');
-  const snapshot = given as { format?: unknown; version?: unknown; digest?: unknown; state?: unknown };
-  if (snapshot.format !== format) throw invalidField('format', `must be ${format}.`);
-  if (snapshot.version !== version)
+  if (given.format !== format) throw invalidField('format', `must be ${format}.`);
+  if (given.version !== version)
     throw invalidField('version', `must be ${version}, the version of this server.`);
-  if (snapshot.digest !== digestOf(JSON.stringify(snapshot.state)))
+  if (given.digest !== digestOf(JSON.stringify(given.state)))
     throw invalidField('digest', 'must match the state: a snapshot must not be changed.');
-  return snapshot.state as SnapshotState;
+  return given.state as SnapshotState;
 }
 
 /** `undefined` in place of a state has a digest too, which nothing matches. */

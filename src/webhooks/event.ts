@@ -1,4 +1,5 @@
 // Events: their format, and the rules for published ones. own-events.ts has the events of the server itself.
+import { parseJson } from '../lib/json.ts';
 
 export type EventDraft = {
   readonly type: string;
@@ -40,12 +41,9 @@ export function readChangeTypes(text: string): readonly string[] | undefined {
 }
 
 function readArray(text: string): string[] | undefined {
-  try {
-    const parsed = JSON.parse(text) as unknown[];
-    return parsed.every((entry) => typeof entry === 'string') ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = parseJson(text);
+  const isList = Array.isArray(parsed) && parsed.every((entry) => typeof entry === 'string');
+  return isList ? parsed : undefined;
 }
 
 export const changeTypesRule = `a JSON array or comma list of 1 to ${maxChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;

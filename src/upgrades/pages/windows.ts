@@ -1,6 +1,7 @@
 // The page of the maintenance windows: whether one is open, the next seven days, and the inputs of the form.
 import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
+import { parseJson } from '../../lib/json.ts';
 import type { EnteredParts, Parts } from '../../rest/fields.ts';
 import {
   type MaintenanceWindow,
@@ -8,7 +9,6 @@ import {
   formatWindow,
   maxWindows,
   openTimes,
-  parseJson,
   readWindows,
   weekdays,
   windowsAt,

@@ -1,6 +1,6 @@
 // Upgrade settings: the inputs that a version asks for, and the check of the values that an administrator sends.
 import { type Problem, maxProblems } from '../../lib/errors.ts';
-import { findExcess } from '../../lib/json.ts';
+import { findExcess, isJsonObject } from '../../lib/json.ts';
 import { truncate } from '../../lib/text.ts';
 import type { UserInput, Version } from '../versions/manifest.ts';
 
@@ -220,8 +220,7 @@ function violatedType(type: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
   if (type === 'File') return typeof value === 'string' ? undefined : 'the id of an upload, as text';
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return type !== 'JSON' || isObject ? undefined : 'a JSON object';
+  return type !== 'JSON' || isJsonObject(value) ? undefined : 'a JSON object';
 }
 
 function checkFile(

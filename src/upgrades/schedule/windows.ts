@@ -4,7 +4,7 @@
 // local time of its zone. Without windows, a job may start at any time.
 import * as z from 'zod';
 import { maxProblems } from '../../lib/errors.ts';
-import type { DeepReadonly } from '../../lib/json.ts';
+import { type DeepReadonly, parseJson } from '../../lib/json.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import { isTimeZone, minuteMs, toInstant, toLocal } from './zone-time.ts';
 import { dayMs } from '../../lib/runtime.ts';
@@ -68,15 +68,6 @@ export function readWindows(
     return read.data ?? [];
   });
   return problems.length > 0 ? { problems: problems.slice(0, maxProblems) } : { windows };
-}
-
-/** Undefined if the text is no JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 export const maintenanceWindows: Cell<readonly MaintenanceWindow[]> = {

@@ -7,6 +7,7 @@ import {
   type RequestContext,
 } from '@kubernetes/client-node';
 import { TimeoutError, withTimeout } from '../../../lib/async.ts';
+import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
 
@@ -131,10 +132,7 @@ function toClusterError(error: unknown): ClusterError {
 
 /** The library leaves the Status object of an error as JSON text. */
 function parseStatusMessage(body: unknown): string | undefined {
-  try {
-    const status = (typeof body === 'string' ? JSON.parse(body) : body) as { message?: unknown } | null;
-    return typeof status?.message === 'string' && status.message !== '' ? status.message : undefined;
-  } catch {
-    return undefined;
-  }
+  const status = typeof body === 'string' ? parseJson(body) : body;
+  const message = isJsonObject(status) ? status.message : undefined;
+  return typeof message === 'string' && message !== '' ? message : undefined;
 }

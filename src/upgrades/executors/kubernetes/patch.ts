@@ -1,4 +1,5 @@
 // Builds the patches of a workload. One patch changes the images and records the change in annotations.
+import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import type { Workload } from '../../planning/workloads.ts';
 import type { StepContext } from '../executor.ts';
 import type { ClusterWorkload, Direction } from './workload.ts';
@@ -61,13 +62,9 @@ export function buildImagePatch(
 
 /** Other clients can write annotations, so the value may be anything. */
 export function parseImages(text: string | undefined): ReadonlyMap<string, string> {
-  try {
-    const value: unknown = JSON.parse(text ?? '{}');
-    const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
-    return new Map(entries.flatMap(([name, image]) => (typeof image === 'string' ? [[name, image]] : [])));
-  } catch {
-    return new Map();
-  }
+  const value = parseJson(text ?? '{}');
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  return new Map(entries.flatMap(([name, image]) => (typeof image === 'string' ? [[name, image]] : [])));
 }
 
 /** Whether this step has set the images before: by an earlier try, or in a process that this one has replaced. */

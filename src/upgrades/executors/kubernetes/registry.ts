@@ -1,6 +1,7 @@
 // Looks up one image in its registry, with the OCI distribution API: the request, the answer to the challenge of the
 // registry, and the file with the credentials, in the format of `docker login`.
 import { readFile } from 'node:fs/promises';
+import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import { RequestError } from '../../../lib/request-error.ts';
 import { type RegistryReference, isRegistryHost } from './image.ts';
 import type { RegistryClient } from './registry-client.ts';
@@ -130,14 +131,10 @@ function readRealm(realm: string, client: RegistryClient): URL | undefined {
 }
 
 function readToken(body: Buffer): string | undefined {
-  try {
-    const { token, access_token: accessToken } = JSON.parse(body.toString()) as Record<string, unknown>;
-    const value = token ?? accessToken;
-    // Other characters could not be sent in a header.
-    return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const answer = parseJson(body.toString());
+  const value = isJsonObject(answer) ? (answer.token ?? answer.access_token) : undefined;
+  // Other characters could not be sent in a header.
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value) ? value : undefined;
 }
 
 type RegistryCredentials = { readonly username: string; readonly password: string };
@@ -159,8 +156,8 @@ export async function readRegistryAuth(path: string | undefined): Promise<AuthRe
 
 /** The problems quote no value of the file: it contains passwords. */
 export function parseRegistryAuth(text: string): AuthResult {
-  const file = parseObject(text);
-  if (!file)
+  const file = parseJson(text);
+  if (!isJsonObject(file))
     return {
       problems: [
         'REGISTRY_AUTH_FILE must be a JSON object as docker login writes it: {"auths":{"registry.example.com":{"auth":"…"}}}.',
@@ -173,7 +170,7 @@ export function parseRegistryAuth(text: string): AuthResult {
         `REGISTRY_AUTH_FILE: ${name} names credential helpers, which Steward does not run; write the credentials into auths.`,
     );
   const auths = file.auths ?? {};
-  if (!isObject(auths))
+  if (!isJsonObject(auths))
     return {
       problems: [...problems, 'REGISTRY_AUTH_FILE: auths must be an object, with an entry for each host.'],
     };
@@ -200,7 +197,7 @@ function hostOf(key: string): string | undefined {
 }
 
 function readCredentials(entry: unknown): RegistryCredentials | string {
-  if (!isObject(entry)) return 'must be an object';
+  if (!isJsonObject(entry)) return 'must be an object';
   const { auth, username, password, identitytoken, registrytoken } = entry;
   if (identitytoken !== undefined || registrytoken !== undefined)
     return 'has an identitytoken or registrytoken, which Steward does not use; write a user name and a password';
@@ -216,19 +213,6 @@ function readCredentials(entry: unknown): RegistryCredentials | string {
     : 'must have auth, or username and password';
 }
 
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isEmpty(value: unknown): boolean {
-  return value === undefined || value === '' || (isObject(value) && Object.keys(value).length === 0);
+  return value === undefined || value === '' || (isJsonObject(value) && Object.keys(value).length === 0);
 }

@@ -2,6 +2,7 @@
 // from the template, and what its state and its pods say about the result.
 import { groupBy } from '../../../lib/collections.ts';
 import { formatList } from '../../../lib/format.ts';
+import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import { isXmlText, truncate } from '../../../lib/text.ts';
 import {
   type Performers,
@@ -218,12 +219,7 @@ export function formatJobFailure({ name, reason = '' }: StepJob, terminationMess
 
 /** The message as JSON without line breaks, if it is a JSON object. */
 export function parseResult(terminationMessage = ''): string | undefined {
-  try {
-    const value: unknown = JSON.parse(terminationMessage);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    const text = JSON.stringify(value);
-    return isObject && isXmlText(text) ? text : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(terminationMessage);
+  const text = isJsonObject(value) ? JSON.stringify(value) : undefined;
+  return text !== undefined && isXmlText(text) ? text : undefined;
 }

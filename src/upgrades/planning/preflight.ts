@@ -6,7 +6,6 @@ import { truncate } from '../../lib/text.ts';
 import type { Reader } from '../../store/state.ts';
 import type { NewJob } from '../jobs/job.ts';
 import {
-  type Deployment,
   afterRollback,
   deployment,
   findVersion,
@@ -16,7 +15,7 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
-import { type Hop, maxHops, pathTo, planHops } from '../versions/hops.ts';
+import { type Hop, pathTo, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
 import { type PlannedSteps, planRollback, planSteps } from './plan.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
@@ -109,7 +108,7 @@ export function prepareUpgrade(
   const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
   const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };
   if (!path) {
-    const reasons = problemsOf('versionManifest', reasonsNotToReach(manifest, present, target));
+    const reasons = problemsOf('versionManifest', installCheck(manifest, present)(target));
     return {
       ...known,
       ...noPlan,
@@ -139,16 +138,6 @@ export function prepareUpgrade(
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
     notices: listNotices(movePlan, steps),
   };
-}
-
-function reasonsNotToReach(
-  manifest: readonly Version[],
-  present: Deployment,
-  target: Version,
-): readonly string[] {
-  const reasons = installCheck(manifest, present)(target);
-  const message = `${formatVersion(target)} cannot be reached with at most ${maxHops} hops.`;
-  return reasons.length > 0 ? reasons : [message];
 }
 
 function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): PlannedSteps {

@@ -15,7 +15,7 @@ import {
 import { type Version, formatVersion } from './manifest.ts';
 
 /** Paths of a manifest that is a long chain would be very large. */
-export const maxHops = 100;
+const maxHops = 100;
 
 export type Hop = {
   readonly target: Version;

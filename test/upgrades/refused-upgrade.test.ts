@@ -1,5 +1,8 @@
 // Refused upgrades, and plans, which start nothing.
 import { describe, expect, it } from 'vitest';
+import { prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
+import { type Inventory, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Server } from '../kit/server.ts';
 import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-kit.ts';
 import { codesOfPatch } from './message-codes.ts';
@@ -79,4 +82,20 @@ describe('a refused upgrade', () => {
       'versionManifest: there is no version with the id nope.',
     ]);
   });
+});
+
+it.each([
+  [10_000, []],
+  [10_001, ['needs more than 10000 updates of workloads, which is the limit of one job.']],
+])('a repair of %i workloads has the limit of every job', async (count, messages) => {
+  await start();
+  const workload = { name: 'a', component: 'a', parts: [] };
+  const repair = { problems: [], notices: [], drift: 'All of them differ.' };
+  const workloads = [Array.from({ length: count }, () => workload)];
+  const inventory: Inventory = { ...simulatedInventory, planRepair: () => ({ ...repair, workloads }) };
+  const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
+  const submitted = { ...given, findUpload: () => undefined };
+  const prepared = prepareUpgrade(server.store, freshRelease.id, submitted, undefined, inventory);
+  expect(prepared.problems.map(({ message }) => message)).toEqual(messages);
+  expect(prepared.plan.steps.length > 0).toBe(messages.length === 0);
 });

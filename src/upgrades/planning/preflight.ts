@@ -94,15 +94,11 @@ export function prepareUpgrade(
   const repair = id === newestInstalled(present).id && inventory.planRepair(present);
   if (repair && repair.drift !== undefined) {
     const { from } = base;
-    const steps = planSteps(
-      [{ isRelease: false, workloads: repair.workloads }],
-      inventory.parallelism,
-      inventory.performers,
-    );
+    const move = { isRelease: false, workloads: repair.workloads };
     const hop = { from, to: from, installs: [], isRelease: false, after: present };
-    const plan = { ...steps, hops: [hop] };
-    const notices = [repair.drift, ...listNotices(repair, steps)];
-    return { ...base, kind: 'patch', to: from, plan, problems: repair.problems, notices };
+    const movePlan = { ...repair, notices: [repair.drift, ...repair.notices] };
+    const build = () => planSteps([move], inventory.parallelism, inventory.performers);
+    return { ...base, kind: 'patch', to: from, ...planJob(movePlan, [hop], build) };
   }
   const path = pathTo(manifest, present, target);
   const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
@@ -122,8 +118,6 @@ export function prepareUpgrade(
     hops.flatMap(({ versions }) => versions),
     present,
   );
-  const tooMany = findTooManyWorkloads(movePlan);
-  const steps = tooMany.length > 0 ? noSteps : planAllHops(hops, movePlan, inventory);
   const planned = hops.map((hop) => ({
     from: hop.from,
     to: hop.to,
@@ -131,10 +125,25 @@ export function prepareUpgrade(
     isRelease: hop.target.type === 'release',
     after: hop.after,
   }));
+  const build = () => planAllHops(hops, movePlan, inventory);
   return {
     ...known,
     to: hops.at(-1)?.to ?? formatVersion(target),
-    plan: { ...steps, hops: planned },
+    ...planJob(movePlan, planned, build, problems),
+  };
+}
+
+/** The plan, and what blocks it. A plan with too many workloads has no steps. */
+function planJob(
+  movePlan: MovePlan,
+  hops: NewJob['plan']['hops'],
+  build: () => PlannedSteps,
+  problems: readonly SettingProblem[] = [],
+): Pick<PreparedJob, 'plan' | 'problems' | 'notices'> {
+  const tooMany = findTooManyWorkloads(movePlan);
+  const steps = tooMany.length > 0 ? noSteps : build();
+  return {
+    plan: { ...steps, hops },
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
     notices: listNotices(movePlan, steps),
   };
@@ -178,14 +187,8 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   }
   const after = afterRollback(present, target);
   const movePlan = inventory.planReverts(movesBetween(present, after));
-  const tooMany = findTooManyWorkloads(movePlan);
-  const steps = tooMany.length > 0 ? noSteps : planRollback(movePlan.workloads.flat(), inventory.performers);
   const to = formatVersion(target);
-  return {
-    ...base,
-    to,
-    plan: { ...steps, hops: [{ from: base.from, to, installs: [], isRelease: false, after }] },
-    problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
-    notices: listNotices(movePlan, steps),
-  };
+  const hop = { from: base.from, to, installs: [], isRelease: false, after };
+  const build = () => planRollback(movePlan.workloads.flat(), inventory.performers);
+  return { ...base, to, ...planJob(movePlan, [hop], build) };
 }

@@ -10,7 +10,7 @@ export type Runtime = {
   yieldToEventLoop: () => Promise<void>;
   newId: () => string;
   newSecret: (bytes: number) => Buffer;
-  /** Tells the time of a clock that several processes share: it was `time` between `from` and `to` of `now`. */
+  /** Corrects `now` by a clock that several processes share: it was `time` between `from` and `to` of `now`. */
   followClock?: (time: number, from: number, to: number) => void;
   /** Limits and measures work outside the process. It takes real time even where the clock stands still. */
   startTimeout: (ms: number, onTimeout: () => void) => Stopwatch;

@@ -6,7 +6,7 @@ import type { Transaction } from '../store/transaction.ts';
 export type ModeSetting = {
   readonly isReadOnly: boolean;
   readonly message: string;
-  /** Who has set it and when. Null until somebody has. */
+  /** Who has set it and when. Both are null until an administrator has set it. */
   readonly setBy: string | null;
   readonly setAt: number | null;
 };

@@ -6,7 +6,7 @@ import { formatCount } from '../lib/format.ts';
 import { versionOf } from '../lib/json.ts';
 import { type AnswerOf, answerObject, successAnswer } from '../rest/answer.ts';
 import { integerFields, jsonText, version } from '../rest/field-types.ts';
-import { definedOnly, readField } from '../rest/fields.ts';
+import { type Field, definedOnly, readFields } from '../rest/fields.ts';
 import {
   type Operation,
   type OperationCall,
@@ -294,7 +294,12 @@ const allWebhooksAnswer = answerObject('AllWebhooks', 'The operation succeeded.'
 
 const onlyFields = { ids: onlyWebhookIds };
 
-const noSelection = 'No webhook is selected. Select webhooks in the list first.';
+/** The link to the form of an operation on several webhooks names those that are selected. */
+function warnOf<V>(field: Field<V>, ids: string | undefined, warn: (ids: V) => Promise<string>) {
+  const { values, problems } = readFields({ ids: field }, { ids });
+  if (problems.length > 0) return 'No webhook is selected. Select webhooks in the list first.';
+  return warn(values.ids as V);
+}
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 function allWebhooksOperations<S>(
@@ -330,12 +335,8 @@ function allWebhooksOperations<S>(
       description:
         'Deactivates every active webhook, or the given ones, and discards its pending deliveries.',
       isDestructive: true,
-      warning: (subject, entered) => {
-        const read = readField(onlyWebhookIds, entered.ids);
-        return 'problems' in read
-          ? noSelection
-          : deactivateAllWarning(store, choose(store, subject, read.value as readonly string[] | undefined));
-      },
+      warning: (subject, { ids }) =>
+        warnOf(onlyWebhookIds, ids, (read) => deactivateAllWarning(store, choose(store, subject, read))),
       run: async ({ subject, values, update }) => {
         const discarded = await countPending(store, choose(store, subject, values.ids));
         const webhooks = await update((transaction, at) =>
@@ -359,12 +360,7 @@ function deleteGivenOperation(store: ReadableStore): Operation {
     title: 'Delete webhooks',
     description: 'Deletes the given webhooks and their deliveries.',
     isDestructive: true,
-    warning: (_list, entered) => {
-      const read = readField(webhookIds, entered.ids);
-      return 'problems' in read
-        ? noSelection
-        : deletionWarning(store, choose(read.value as readonly string[]));
-    },
+    warning: (_list, { ids }) => warnOf(webhookIds, ids, (read) => deletionWarning(store, choose(read))),
     run: async ({ values: { ids }, update }) => {
       const discarded = await countPending(store, choose(ids));
       await update((transaction) => ids.forEach((id) => deleteWebhook(transaction, id)));

@@ -26,7 +26,7 @@ import { filterFields, filterOf, noStatus } from '../fields.rest.ts';
 import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { deliveryHref, renderDeliveryState, stateLabels, webhookHref } from './parts.ts';
+import { deliveryHref, renderDeliveryState, stateMarks, webhookHref } from './parts.ts';
 import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
@@ -72,7 +72,7 @@ function filterControls(
   webhook: Webhook | undefined,
 ): Html[] {
   const { state, changeType, status, eventId = '', webhookId } = given;
-  const states = deliveryStates.map((value) => ({ value, label: stateLabels[value] }));
+  const states = deliveryStates.map((value) => ({ value, label: stateMarks[value].label }));
   const receivers = [...store.all(webhooks)]
     .map(({ id, name }) => ({ value: id, label: name }))
     .sort((one, other) => compareNaturally(one.label, other.label));
@@ -122,7 +122,11 @@ function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook:
     { label: 'State', cell: renderDeliveryState },
     {
       label: 'Response',
-      cell: (one) => html`${renderLastAnswer(one, settings, page.now)} ${renderRedelivered(page, one)}`,
+      cell: (one) => {
+        const { webhookId, redeliveredAs: id } = one;
+        const link = id !== null && html`<a href="${deliveryHref(page, { webhookId, id })}">redelivered</a>`;
+        return html`${renderLastAnswer(one, settings, page.now)} ${link}`;
+      },
     },
   ];
   return {
@@ -146,20 +150,18 @@ function subjectIn(data: string): string | undefined {
   return operation === 'rollback' ? `Rollback to ${to}` : `${from} → ${to}`;
 }
 
-function renderRedelivered(page: PageContext<unknown>, delivery: Delivery): Html | false {
-  const { webhookId, redeliveredAs } = delivery;
-  return (
-    redeliveredAs !== null &&
-    html`<a href="${deliveryHref(page, { webhookId, id: redeliveredAs })}">redelivered</a>`
-  );
-}
-
 function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: number): Html {
   const { attempts } = delivery;
   const last = attempts.at(-1);
   const tries =
     attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
-  const next = formatNextAttempt(delivery, settings, now);
+  const at = nextAttemptAt(delivery, settings);
+  const next =
+    at === null
+      ? undefined
+      : at <= now
+        ? 'Waiting for its turn'
+        : `Next attempt in ${formatDuration(at - now)}`;
   if (!last) return renderMissing(next);
   return html`${renderOutcome(last, true)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
 }
@@ -170,11 +172,4 @@ export function renderOutcome({ status, error, durationMs }: Attempt, isShort = 
   if (error === null) return html`<strong class="good">${status}</strong> ${took}`;
   const words = isShort && status !== null ? html`<strong>${status}</strong>` : error;
   return html`<span class="bad" title="${error}">${words}</span> ${took}`;
-}
-
-/** Undefined if the delivery has ended. */
-function formatNextAttempt(delivery: Delivery, settings: WebhookSettings, now: number): string | undefined {
-  const at = nextAttemptAt(delivery, settings);
-  if (at === null) return undefined;
-  return at <= now ? 'Waiting for its turn' : `Next attempt in ${formatDuration(at - now)}`;
 }

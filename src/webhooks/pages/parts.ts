@@ -8,6 +8,8 @@ import type { HealthView, Webhook, WebhookHealth } from '../webhook.ts';
 
 type Place = Pick<PageContext<unknown>, 'href'>;
 
+type Mark = { readonly label: string; readonly colour: 'good' | 'busy' | 'warn' | 'bad' };
+
 export function webhookHref({ href }: Place, id: string, ...segments: string[]): string {
   return href('services', 'webhooks', id, ...segments);
 }
@@ -16,24 +18,16 @@ export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'web
   return webhookHref(page, webhookId, 'deliveries', id);
 }
 
-const stateColours: Readonly<Record<DeliveryState, string>> = {
-  delivered: 'good',
-  failed: 'bad',
-  pending: 'busy',
-  discarded: 'warn',
-  missed: 'warn',
-};
-
-export const stateLabels: Readonly<Record<DeliveryState, string>> = {
-  delivered: 'delivered',
-  failed: 'failed',
-  pending: 'pending',
-  discarded: 'stopped',
-  missed: 'not sent',
+export const stateMarks: Readonly<Record<DeliveryState, Mark>> = {
+  delivered: { label: 'delivered', colour: 'good' },
+  failed: { label: 'failed', colour: 'bad' },
+  pending: { label: 'pending', colour: 'busy' },
+  discarded: { label: 'stopped', colour: 'warn' },
+  missed: { label: 'not sent', colour: 'warn' },
 };
 
 export function renderDeliveryState({ state }: Pick<Delivery, 'state'>): Html {
-  return html`<span class="state ${stateColours[state]}">${stateLabels[state]}</span>`;
+  return html`<span class="state ${stateMarks[state].colour}">${stateMarks[state].label}</span>`;
 }
 
 /** Shows only host and path, because the rest of the URL may contain a secret. */
@@ -49,28 +43,27 @@ export function formatAddress({ hookUrl }: Pick<Webhook, 'hookUrl'>): string {
   return `${new URL(hookUrl).protocol}//${formatReceiver({ hookUrl })}`;
 }
 
-export const healthLabels: Readonly<Record<WebhookHealth, string>> = {
-  deactivated: 'Deactivated',
-  failing: 'Failing',
-  behind: 'Behind',
-  ok: 'OK',
-  inactive: 'Inactive',
+/** What needs attention most comes first. */
+export const healthMarks: Readonly<Record<WebhookHealth, Mark>> = {
+  deactivated: { label: 'Deactivated', colour: 'bad' },
+  failing: { label: 'Failing', colour: 'warn' },
+  behind: { label: 'Behind', colour: 'warn' },
+  ok: { label: 'OK', colour: 'good' },
+  inactive: { label: 'Inactive', colour: 'warn' },
 };
 
-export const healthColours: Readonly<Record<WebhookHealth, 'good' | 'warn' | 'bad'>> = {
-  deactivated: 'bad',
-  failing: 'warn',
-  behind: 'warn',
-  ok: 'good',
-  inactive: 'warn',
-};
+const ranks = Object.keys(healthMarks);
+
+export function compareHealth(one: HealthView, other: HealthView): number {
+  return ranks.indexOf(one.health) - ranks.indexOf(other.health) || other.failures - one.failures;
+}
 
 /** An active webhook is as good as its last delivery. */
 export function renderHealth({ health }: HealthView, lastOutcome: 'delivered' | 'failed' | undefined): Html {
   if ((health === 'ok' || health === 'behind') && lastOutcome === 'failed')
     return html`<span class="state warn">Last delivery failed</span>`;
   if (health === 'ok' && lastOutcome === undefined) return html`<span class="state">Not used yet</span>`;
-  return html`<span class="state ${healthColours[health]} claim">${healthLabels[health]}</span>`;
+  return html`<span class="state ${healthMarks[health].colour} claim">${healthMarks[health].label}</span>`;
 }
 
 /**
@@ -98,17 +91,4 @@ export function summariseHealth({ webhook, failures, left }: HealthView): string
   if (active) return failures > 0 ? `${failures} of ${failures + left} failures` : '';
   if (deactivatedBy === null) return 'never active';
   return deactivatedBy === 'failures' ? formatCount(failures, 'failure') : 'by an administrator';
-}
-
-const ranks: Readonly<Record<WebhookHealth, number>> = {
-  deactivated: 0,
-  failing: 1,
-  behind: 2,
-  ok: 3,
-  inactive: 4,
-};
-
-/** The webhook that needs attention most comes first. */
-export function compareHealth(one: HealthView, other: HealthView): number {
-  return ranks[one.health] - ranks[other.health] || other.failures - one.failures;
 }

@@ -13,7 +13,7 @@ import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, isDeactivated, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
-import { deliveryHref, explainHealth, formatAddress, healthColours, renderHealth } from './parts.ts';
+import { deliveryHref, explainHealth, formatAddress, healthMarks, renderHealth } from './parts.ts';
 import { renderRecovery } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 import { renderActivate, renderPing, renderService } from './webhooks.ts';
@@ -37,8 +37,9 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
     const hasFailed = webhook.active ? outcome === 'failed' : isDeactivated(webhook);
-    const failed = hasFailed ? await findLastFailure(store, webhook) : undefined;
-    const colour = view.health !== 'ok' ? healthColours[view.health] : outcomeColours[outcome ?? 'none'];
+    const failures = hasFailed && (await store.deliveries.page({ ...filter, states: ['failed'] }, 0, 1));
+    const failed = failures ? failures.deliveries[0] : undefined;
+    const colour = view.health !== 'ok' ? healthMarks[view.health].colour : outcomeColours[outcome ?? 'none'];
     return html`${renderActions(page, undelivered)} ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
@@ -66,13 +67,6 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
 }
 
 const outcomeColours = { delivered: 'good', failed: 'warn', none: 'busy' } as const;
-
-async function findLastFailure(
-  { deliveries }: ReadableStore,
-  { id }: Webhook,
-): Promise<Delivery | undefined> {
-  return (await deliveries.page({ webhookId: id, states: ['failed'] }, 0, 1)).deliveries[0];
-}
 
 function explainUncounted({ isPing }: Delivery): string {
   return isPing
@@ -119,7 +113,7 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
       ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
       ['Scope', renderService(page, store, webhook)],
       ['Content type', webhook.contentType],
-      ['Custom headers', formatHeaderNames(webhook)],
+      ['Custom headers', webhook.headers.map(({ name }) => name).join(', ') || renderMissing('none')],
       ['Created', renderAgo(webhook.createdAt, now)],
       ['Changed', renderAgo(webhook.updatedAt, now)],
     ])}
@@ -138,8 +132,4 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
       ${webhook.active && linkButton(page, formHref(page, here('deactivate')), 'Deactivate …', 'destructive')}
       ${linkButton(page, formHref(page, here('delete'), { next: href('services', 'webhooks') }), 'Delete …', 'destructive')}
     </div>`;
-}
-
-function formatHeaderNames({ headers }: Webhook): Html | string {
-  return headers.length === 0 ? renderMissing('none') : headers.map(({ name }) => name).join(', ');
 }

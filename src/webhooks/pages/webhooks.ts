@@ -19,14 +19,13 @@ import { boxName } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
-import type { DeliverySummary } from '../queue/delivery-queue.ts';
 import { countUndelivered } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type HealthView, type Webhook, healths, listWebhooks, readHealth } from '../webhook.ts';
 import {
   compareHealth,
   formatReceiver,
-  healthLabels,
+  healthMarks,
   renderDeliveryState,
   renderHealth,
   summariseHealth,
@@ -83,7 +82,10 @@ export function showWebhooks(store: ReadableStore): View<unknown> {
           noun: 'webhook',
           columns: await columnsOf(page, store, list.shown),
           idOf: ({ webhook }) => `webhook-${webhook.id}`,
-          empty: renderNone(page),
+          empty: renderEmpty(
+            'There are no webhooks yet. A webhook sends the events of services to an address.',
+            page.isReadOnly ? undefined : { href: page.here('create'), label: 'Create the first webhook' },
+          ),
         })}
       </div>
       ${canSelect(page) && list.shown.length > 0 && renderBulk(page)}
@@ -106,13 +108,6 @@ async function readWebhooks(
   }));
 }
 
-function renderNone({ here, isReadOnly }: PageContext<unknown>): Html {
-  return renderEmpty(
-    'There are no webhooks yet. A webhook sends the events of services to an address.',
-    isReadOnly ? undefined : { href: here('create'), label: 'Create the first webhook' },
-  );
-}
-
 /** Links to the webhooks of each health, with their numbers. */
 function renderHealthChips(
   all: readonly ListedWebhook[],
@@ -129,7 +124,7 @@ function renderHealthChips(
   return html`<p class="chips" id="webhook-healths" data-live="10">
     ${renderChips([
       ...(all.length > 0 || asked !== '' ? [chip('', 'All', all.length)] : []),
-      ...counts.map(({ health, count }) => chip(health, healthLabels[health], count)),
+      ...counts.map(({ health, count }) => chip(health, healthMarks[health].label, count)),
     ])}
   </p>`;
 }
@@ -169,7 +164,9 @@ async function columnsOf(
       sort: 'last',
       cell: (one) => {
         const last = lastOf(one);
-        return last ? renderLastDelivery(last, page.now) : renderMissing('No deliveries yet');
+        if (!last) return renderMissing('No deliveries yet');
+        const title = last.error !== null && html` title="${last.error}"`;
+        return html`<span${title}>${renderDeliveryState(last)}</span> ${renderAgo(last.at, page.now)}`;
       },
     },
     {
@@ -191,12 +188,6 @@ export function renderService(page: PageContext<unknown>, store: ReadableStore, 
   if (service === null) return html`The whole organization`;
   if (!serviceAtPath(store, service)) return html`${service} <span class="none">(deleted)</span>`;
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
-}
-
-function renderLastDelivery(last: DeliverySummary, now: number): Html {
-  const { error } = last;
-  return html`<span${error !== null && html` title="${error}"`}>${renderDeliveryState(last)}</span>
-    ${renderAgo(last.at, now)}`;
 }
 
 function canSelect({ formToken, isReadOnly }: PageContext<unknown>): boolean {

@@ -7,7 +7,7 @@ export type PageAction = {
   readonly action: string;
   readonly label: string;
   readonly formToken: string;
-  readonly next: string;
+  readonly next?: string;
   readonly fields?: Readonly<Record<string, string>>;
   readonly isDestructive?: boolean;
   /** The one button that most readers want. */
@@ -24,7 +24,7 @@ export function hiddenFields(fields: Readonly<Record<string, string>>): Html[] {
 export function actionButton(given: PageAction): Html {
   const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
   const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';
-  const hidden = { f: 'html', token: formToken, next, ...fields };
+  const hidden = { f: 'html', token: formToken, ...(next !== undefined && { next }), ...fields };
   return html`<form class="action" method="post" action="${action}">
     ${hiddenFields(hidden)}
     <button class="${style}"${isDisabled && disabled}>${label}</button>
@@ -33,13 +33,9 @@ export function actionButton(given: PageAction): Html {
 
 const disabled = html` disabled title="Not possible while the system is read-only."`;
 
-type PageButton = Omit<PageAction, 'formToken' | 'next' | 'isDisabled'> & {
-  /** Default: this page. */
-  readonly next?: string;
-  readonly worksWhileReadOnly?: true;
-};
+type PageButton = Omit<PageAction, 'formToken' | 'isDisabled'> & { readonly worksWhileReadOnly?: true };
 
-/** A button that leads back to this page. Nothing for a reader without a session, whose form would be refused. */
+/** A button that leads back to this page, unless `next` is given. Nothing for a reader without a session, whose form would be refused. */
 export function pageButton(page: PageContext<unknown>, button: PageButton): Html | false {
   const { worksWhileReadOnly = false, ...given } = button;
   const { formToken, address, isReadOnly } = page;

@@ -1,15 +1,7 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
 import { needsToken } from '../lib/caller.ts';
 import { type Html, html } from '../lib/html.ts';
-import {
-  type EnteredParts,
-  type FieldDescription,
-  type Parts,
-  type PickOption,
-  boxName,
-  choicesOf,
-  describeField,
-} from '../rest/fields.ts';
+import { type FieldDescription, type PickOption, boxName, choicesOf, describeField } from '../rest/fields.ts';
 import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
@@ -65,19 +57,33 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const isFixed = ([name, { control }]: NamedField) =>
     control === 'fixed' && view.entered[name] && problemsWith(name, view.error).length === 0;
   const isAdvanced = ([, field]: NamedField) => field.isAdvanced === true;
+  const isUsed = ([name]: NamedField) =>
+    (view.entered[name] ?? '') !== '' || problemsWith(name, view.error).length > 0;
   const shown = fields.filter(([name]) => !isHidden(name));
   const advanced = shown.filter(isAdvanced);
   const focused =
     view.cancelHref !== undefined && !view.error ? shown.find((one) => !isFixed(one))?.[0] : undefined;
   return html`${view.error && renderProblems(view.error)}
-    ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
+    ${
+      needsToken(operation.access) &&
+      formToken === '' &&
+      html`<p>
+        <a href="${layout.session?.signInHref}">Sign in</a> first: this form works only for a signed-in browser.
+      </p>`
+    }
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
       ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
       ${shown.filter((one) => !isAdvanced(one)).map((one) => (isFixed(one) ? fixedView(one, view) : viewOf(one)))}
-      ${advanced.length > 0 && advancedView(advanced.map(viewOf), advanced.some(isUsed(view)))}
+      ${
+        advanced.length > 0 &&
+        html`<details class="further" ${advanced.some(isUsed) && 'open'}>
+          <summary>More fields</summary>
+          ${advanced.map(viewOf)}
+        </details>`
+      }
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${isChange ? 'Save' : operation.title}</button>
         ${view.cancelHref !== undefined && html`<a href="${view.cancelHref}">Cancel</a>`}
@@ -91,24 +97,6 @@ function fixedView([name, field]: NamedField, { entered }: FormView): Html {
     ${labelOf(name, field)}: <strong>${entered[name]}</strong>
     <input type="hidden" name="${name}" value="${entered[name]}" />
   </p> `;
-}
-
-function advancedView(fields: readonly Html[], isOpen: boolean): Html {
-  return html`<details class="further" ${isOpen && 'open'}>
-    <summary>More fields</summary>
-    ${fields}
-  </details>`;
-}
-
-const isUsed =
-  (view: FormView) =>
-  ([name]: NamedField) =>
-    (view.entered[name] ?? '') !== '' || problemsWith(name, view.error).length > 0;
-
-function signInFirst({ session }: Layout): Html {
-  return html`<p>
-    <a href="${session?.signInHref}">Sign in</a> first: this form works only for a signed-in browser.
-  </p>`;
 }
 
 /** The page of a refused form begins with its problems, also for readers who do not see them. */
@@ -158,8 +146,11 @@ export function renderTimeRange(given: Readonly<Record<string, string>>): Html {
 export function fieldView(name: string, field: FieldDescription, view: FieldView): Html {
   if (field.picks) return boxesView(name, field, field.picks, view);
   const { entered = '', problems, id = name } = view;
-  if (field.parts?.render)
-    return partsView(name, field.parts.render, { ...view, text: view.entered, isRequired: field.isRequired });
+  if (field.parts?.render) {
+    // The parts show their own problems.
+    const parts = field.parts.render({ ...view, text: view.entered, isRequired: field.isRequired });
+    return html`<input type="hidden" name="${boxName(name)}" value="" /> ${parts} `;
+  }
   const { description, control, allowed, fallback, schema, isRequired } = field;
   const options = optionsOf(field, view);
   const suggestions = (view.suggestions ?? [])
@@ -217,12 +208,6 @@ function boxesView(
     <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
     ${isWrong && problemView(name, problems)}
   </fieldset> `;
-}
-
-/** The parts show their own problems. */
-function partsView(name: string, render: NonNullable<Parts['render']>, entered: EnteredParts): Html {
-  return html`<input type="hidden" name="${boxName(name)}" value="" />
-    ${render(entered)} `;
 }
 
 export function problemView(id: string, problems: readonly string[]): Html {

@@ -5,11 +5,8 @@ import { type FieldMeta, type Fields, metaOf } from '../rest/fields.ts';
 const abbreviations: Readonly<Record<string, string>> = { url: 'URL', id: 'id', ip: 'IP', json: 'JSON' };
 
 export function labelOf(name: string, { label }: FieldMeta): string {
-  return label ?? inWords(name);
-}
-
-/** `notificationAttempts` → `Notification attempts`. */
-function inWords(name: string): string {
+  if (label !== undefined) return label;
+  // `notificationAttempts` → `Notification attempts`.
   const words = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').split(' ');
   const text = words.map((word) => abbreviations[word.toLowerCase()] ?? word.toLowerCase()).join(' ');
   return capitalise(text);

@@ -130,7 +130,14 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
                 ? html`<button type="button" class="quiet menu" popovertarget="navigation">Menu</button>`
                 : brandView(layout)
             }
-            ${crumbs.length > 1 && crumbsView(crumbs)}
+            ${
+              crumbs.length > 1 &&
+              html`<nav class="path" aria-label="Breadcrumb">
+                <ol class="crumbs">
+                  ${crumbs.map(crumbView)}
+                </ol>
+              </nav>`
+            }
             ${layout.navigation.length > 0 && searchView(layout)}
             <div class="session">
               <span id="fresh" class="good" hidden>● Live</span>
@@ -148,7 +155,12 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
               make it fail. <a href="${layout.controlHref}">Open test control</a>
             </p>`
           }
-          <div id="banner">${banner && bannerView(banner)}</div>
+          <div id="banner">${
+            banner &&
+            html`<div class="strip">
+              <strong>The system is read-only.</strong> ${banner.text} ${banner.action && actionButton(banner.action)}
+            </div>`
+          }</div>
         </header>
         <main id="content" tabindex="-1" data-printed="${name}, ${formatTime(layout.now)}">
           ${
@@ -214,20 +226,6 @@ function navigationLink({ name, href, current, count }: NavigationLink): Html {
   </li> `;
 }
 
-function crumbsView(crumbs: readonly Crumb[]): Html {
-  return html`<nav class="path" aria-label="Breadcrumb">
-    <ol class="crumbs">
-      ${crumbs.map(crumbView)}
-    </ol>
-  </nav>`;
-}
-
-function bannerView({ text, action }: Banner): Html {
-  return html`<div class="strip">
-    <strong>The system is read-only.</strong> ${text} ${action && actionButton(action)}
-  </div>`;
-}
-
 function modeMark({ href }: Banner): Html {
   return href === undefined
     ? html`<span class="state warn">Read-only</span>`
@@ -248,12 +246,6 @@ function accountMenu({ caller, formToken, here, ...session }: Session, theme: Th
     <div id="account" class="row-menu" popover>
       <a href="${session.accountHref}">Your account</a>
       ${themeSwitch(session.themeAction, here, theme)}
-      ${
-        formToken !== '' &&
-        html`<form class="action" method="post" action="${session.signOutAction}">
-          <input type="hidden" name="f" value="html" /><input type="hidden" name="token" value="${formToken}" />
-          <button class="quiet">Sign out</button>
-        </form>`
-      }
+      ${formToken !== '' && actionButton({ action: session.signOutAction, label: 'Sign out', formToken })}
     </div>`;
 }

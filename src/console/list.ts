@@ -90,21 +90,19 @@ export type ListColumn<T, K extends string = string> = {
   readonly sort?: K;
 };
 
-type ListView<T, K extends string> = {
+type EntriesView<T, K extends string> = {
   /** One entry, such as `user`. */
   readonly noun: string;
   readonly label?: string;
   readonly columns: readonly ListColumn<T, K>[];
   /** The ids of the rows, for a list that updates itself. */
   readonly idOf?: (entry: T) => string;
-  readonly search?: string;
-  readonly filters?: readonly Html[];
-  readonly chips?: Html;
-  readonly count?: Html | string;
-  readonly actions?: Html | false;
   /** Instead of no entries without a search or a filter. */
   readonly empty?: Html;
 };
+
+type ListView<T, K extends string> = EntriesView<T, K> &
+  Pick<Toolbar, 'filters' | 'count' | 'actions'> & { readonly search?: string };
 
 export function renderListPage<T, K extends string>(
   page: Page,
@@ -112,15 +110,14 @@ export function renderListPage<T, K extends string>(
   view: ListView<T, K>,
 ): Html {
   const { keep, total } = selected;
-  const { noun, search, filters, chips, count = formatCount(total, noun), actions } = view;
+  const { search, filters, count = formatCount(total, view.noun), actions } = view;
   return html`${renderToolbar({
     action: page.here(),
-    ...(search !== undefined && { search: { label: search, value: keep.q ?? '' } }),
-    ...(filters && { filters }),
+    search: search === undefined ? undefined : { label: search, value: keep.q ?? '' },
+    filters,
     keep: sortingIn(keep),
-    ...(chips && { chips }),
     count,
-    ...(actions !== undefined && { actions }),
+    actions,
   })}
   ${renderEntries(page, selected, view)}`;
 }
@@ -137,7 +134,7 @@ const arrangement = /^(sort|order|start\w*)$/;
 export function renderEntries<T, K extends string>(
   page: Page,
   { shown, total, range, keep, sorting }: Selected<T, K>,
-  view: Pick<ListView<T, K>, 'noun' | 'label' | 'columns' | 'idOf' | 'empty'>,
+  view: EntriesView<T, K>,
 ): Html {
   const { noun, columns, idOf, empty } = view;
   const name = capitalise(pluralOf(noun));
@@ -173,15 +170,15 @@ function sortableColumn<K extends string>(
 
 type Toolbar = {
   readonly action: string;
-  readonly search?: { readonly label: string; readonly value: string; readonly name?: string };
+  readonly search?: { readonly label: string; readonly value: string } | undefined;
   /** Selects and inputs of the form. */
-  readonly filters?: readonly Html[];
+  readonly filters?: readonly Html[] | undefined;
   /** What the form keeps, such as the order. */
   readonly keep?: ListParameters;
   /** Links that filter. */
   readonly chips?: Html;
   readonly count?: Html | string;
-  readonly actions?: Html | false;
+  readonly actions?: Html | false | undefined;
 };
 
 /** The row above a list: what it shows, how many there are, and the main button. */
@@ -195,13 +192,12 @@ export function renderToolbar(toolbar: Toolbar): Html {
 }
 
 function toolbarForm({ action, search, filters = [], keep = {} }: Toolbar): Html {
-  const { label = '', value = '', name = 'q' } = search ?? {};
   return html`<form role="search" method="get" action="${action}"${!search && html` aria-label="Filter"`}>
     ${hiddenFields(keep)}
     ${
       search &&
-      html`<label class="unseen" for="${name}">${label}</label>
-        <input id="${name}" name="${name}" type="search" maxlength="128" value="${value}" placeholder="${label}" />`
+      html`<label class="unseen" for="q">${search.label}</label>
+        <input id="q" name="q" type="search" maxlength="128" value="${search.value}" placeholder="${search.label}" />`
     }
     ${filters.length > 1 && folds} ${filters} <button>${search ? 'Search' : 'Filter'}</button>
   </form>`;

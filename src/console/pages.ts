@@ -2,7 +2,7 @@
 import { type Html, html } from '../lib/html.ts';
 import { ownPath } from '../rest/request.ts';
 import type { Operation, Outcome } from '../rest/resource.ts';
-import { type PageAction, actionButton, hiddenFields } from './action.ts';
+import { hiddenFields } from './action.ts';
 import { postCommand, readCommand } from './curl.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import type { SignInWays } from './frame.ts';
@@ -57,17 +57,16 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
     html`<section>
       <h2>${heading}</h2>
       <ul class="links">
-        ${links.map(linkView)}
+        ${links.map(
+          ({ name, code, href, isClosed }) =>
+            html`<li>
+              ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
+            </li> `,
+        )}
       </ul>
       ${links.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
     </section>`
   );
-}
-
-function linkView({ name, code, href, isClosed }: ApiLink): Html {
-  return html`<li>
-    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
-  </li> `;
 }
 
 function commandView(commands: readonly string[], links: readonly PageLink[] = []): Html {
@@ -84,7 +83,7 @@ type OperationView = FormView & {
     readonly text: string;
     readonly link: PageLink | undefined;
     readonly shownOnce: NonNullable<Outcome['shownOnce']>;
-    readonly nextStep: PageAction | undefined;
+    readonly nextStep: Html | false | undefined;
   };
   readonly parent: PageLink;
   /** Of the operation, instead of its form or its result. */
@@ -120,7 +119,7 @@ function secretView({ text, link, nextStep, shownOnce }: NonNullable<OperationVi
     <h2 id="result">${text}</h2>
     <p><strong>${label}</strong> ${hint}</p>
     <pre tabindex="0" data-copy="primary">${value}</pre>
-    <div class="actions">${nextStep && actionButton(nextStep)} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
+    <div class="actions">${nextStep} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
   </section>`;
 }
 

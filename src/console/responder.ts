@@ -12,7 +12,6 @@ import { type RestRequest, ownPath } from '../rest/request.ts';
 import {
   type Entered,
   type FormError,
-  type NextStep,
   type Notice,
   type NoticeLink,
   type Operation,
@@ -21,7 +20,7 @@ import {
   type Resource,
   fieldsOf,
 } from '../rest/resource.ts';
-import type { PageAction } from './action.ts';
+import { pageButton } from './action.ts';
 import type { FormView } from './form.ts';
 import { type Frame, type PageRequest, crumbsOf, movedTo } from './frame.ts';
 import {
@@ -114,17 +113,6 @@ export class HtmlResponder {
 
   #linkOf(link: NoticeLink | undefined): PageLink | undefined {
     return link && { name: link.name, href: this.#path(link.path) };
-  }
-
-  #nextStep({ identity }: RestRequest, step: NextStep | undefined): PageAction | undefined {
-    const formToken = identity?.formToken ?? '';
-    if (!step || formToken === '') return undefined;
-    return {
-      label: step.label,
-      action: this.#path(step.path),
-      next: this.#path(step.next),
-      formToken,
-    };
   }
 
   /** A notice is shown once. */
@@ -298,6 +286,7 @@ export class HtmlResponder {
       return this.#sendElsewhere(rest, reply, error && { status, error, entered });
     const title = formTitle(rest, operation, entered);
     const layout = { ...(await this.#layout(rest, title)), isError: error !== undefined };
+    const step = result?.nextStep;
     const page = operationPage(layout, operation, {
       ...this.#formView(rest, operation, entered),
       address: urls.shellUrl(prefix, segments),
@@ -311,7 +300,9 @@ export class HtmlResponder {
           text: noticeOf(operation, result).text,
           link: this.#linkOf(result.notice?.link),
           shownOnce: result.shownOnce,
-          nextStep: this.#nextStep(rest, result.nextStep),
+          nextStep:
+            step &&
+            pageButton(formPage, { ...step, action: this.#path(step.path), next: this.#path(step.next) }),
         },
       }),
     });

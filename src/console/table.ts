@@ -7,12 +7,10 @@ export type Row = readonly (Html | string)[];
 type SortableColumn = {
   readonly label: string;
   readonly href: string;
-  readonly direction: Direction | undefined;
+  readonly direction: 'ascending' | 'descending' | undefined;
 };
 
 export type Column = string | SortableColumn;
-
-type Direction = 'ascending' | 'descending';
 
 // Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
 /** `ids` are those of the rows: with them, an update of a live table moves rows instead of rewriting them. */

@@ -51,6 +51,11 @@ export function listParameters(query: URLSearchParams, place = 'start'): ListPar
   );
 }
 
+/** The text that the search of a page asks for. */
+export function searchedIn(query: URLSearchParams): string {
+  return (query.get('q') ?? '').trim().slice(0, 256);
+}
+
 /** Searches, filters, sorts and cuts a list that is in memory. */
 export function selectEntries<T, K extends string = never>(
   entries: readonly T[],

@@ -76,8 +76,12 @@ const collator = new Intl.Collator('en', { numeric: true });
 /** The order of readers: user2 is before user10. */
 export const compareNaturally: (one: string, other: string) => number = collator.compare;
 
-export function renderFacts(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
-  return html`<dl class="record">
+/** `figures` are beside each other, the facts of a record below each other. */
+export function renderFacts(
+  facts: readonly (readonly [name: string, value: Html | string])[],
+  style: 'record' | 'figures' = 'record',
+): Html {
+  return html`<dl class="${style}">
     ${facts.map(
       ([name, value]) =>
         html`<div>

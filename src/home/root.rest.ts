@@ -1,6 +1,7 @@
 // REST resources of the root of the administrator directory, and of the server info, which clients read before they
 // sign in.
 import * as z from 'zod';
+import { searchedIn } from '../console/list.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, type View, resource } from '../rest/resource.ts';
 
@@ -11,11 +12,6 @@ const rootAnswer = answerObject('AdministrationRoot', 'The root of the administr
   fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
   resources: z.array(z.string()).describe('The names of the resources beneath the root.'),
 });
-
-/** What the home page searches for. */
-export function searchedIn(query: URLSearchParams): string {
-  return (query.get('q') ?? '').trim().slice(0, 256);
-}
 
 export function rootResource(
   installed: () => InstalledVersion,

@@ -101,18 +101,19 @@ function group(
 ): Finding[] {
   const [first] = found;
   if (!first) return [];
-  if (found.length === 1)
-    return [
-      { severity, count: 1, text: texts.one(first), href: href('services', 'webhooks', first.webhook.id) },
-    ];
+  const isOne = found.length === 1;
   const names = found.map(({ webhook }) => webhook.name);
   const query = health === undefined ? '' : `?health=${health}`;
   return [
     {
       severity,
       count: found.length,
-      text: `${found.length} webhooks ${texts.many}: ${formatList(names, maxNames)}.`,
-      href: `${href('services', 'webhooks')}${query}`,
+      text: isOne
+        ? texts.one(first)
+        : `${found.length} webhooks ${texts.many}: ${formatList(names, maxNames)}.`,
+      href: isOne
+        ? href('services', 'webhooks', first.webhook.id)
+        : `${href('services', 'webhooks')}${query}`,
     },
   ];
 }

@@ -6,9 +6,9 @@ import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { pathOfService } from '../../catalog/catalog.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import { sampleCatalog } from '../../catalog/sample.ts';
-import { linkButton, pageButton } from '../../console/action.ts';
+import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
-import { renderToolbar } from '../../console/list.ts';
+import { renderToolbar, searchedIn } from '../../console/list.ts';
 import { renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -18,25 +18,25 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { findJobToRepair, reasonNotToStart } from '../../upgrades/jobs/job-to-repair.ts';
+import { findJobToRepair } from '../../upgrades/jobs/job-to-repair.ts';
 import { reasonNotToResume } from '../../upgrades/jobs/job.ts';
 import {
   jobTitle,
   scheduleActions,
   startView,
   stateView,
-  resumeLabel,
+  resumeButton,
   rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
-import { mixedMark } from '../../upgrades/pages/overview.ts';
+import { findRollbackTarget, mixedMark } from '../../upgrades/pages/overview.ts';
 import { driftView, versionName, wizardHref } from '../../upgrades/pages/versions.ts';
-import { deployment, newestInstalled, rollbackTargets } from '../../upgrades/versions/deployment.ts';
+import { deployment, newestInstalled } from '../../upgrades/versions/deployment.ts';
 import type { ReadDrift } from '../../upgrades/planning/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
-import { type Version, formatVersion } from '../../upgrades/versions/manifest.ts';
+import { formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
-import { type InstalledVersion, searchedIn } from '../root.rest.ts';
+import type { InstalledVersion } from '../root.rest.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
 import { showSearch } from './search.ts';
 
@@ -160,7 +160,9 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
   const { version, build } = installed();
   const isAdministrator = mayCall(caller, 'administrator');
   const newest = isAdministrator && newestReachable(store);
-  const former = isAdministrator && formerVersion(store);
+  // Otherwise the upgrades page begins with the job that runs, or that has to be repaired first.
+  const canPlan = !isJobRunning(store) && findJobToRepair(store) === undefined;
+  const former = isAdministrator && findRollbackTarget(store);
   return {
     title: 'Version',
     figure: html`${version} ${mixedMark(store)}`,
@@ -168,26 +170,13 @@ function versionCard({ installed, store }: HomeOptions, page: PageContext<unknow
       html`Build ${build}`,
       driftView(drift, newestInstalled(store.read(deployment)), page),
       newest
-        ? html`<a href="${canPlan(store) ? wizardHref(page, newest.version) : href('system', 'upgrades')}"
+        ? html`<a href="${canPlan ? wizardHref(page, newest.version) : href('system', 'upgrades')}"
             >${versionName(newest.version)} is available</a
           >`
         : newest === undefined && html`This is the newest version.`,
       former ? rollbackLink(page, `Roll back to ${formatVersion(former)} …`, former) : false,
     ],
   };
-}
-
-/** Otherwise the upgrades page begins with the job that runs, or that has to be repaired first. */
-function canPlan(store: ReadableStore): boolean {
-  return !isJobRunning(store) && findJobToRepair(store) === undefined;
-}
-
-/** The version to which a rollback of the newest patch returns, if a rollback can start now. */
-function formerVersion(store: ReadableStore): Version | undefined {
-  const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  return blocked === undefined && !isJobRunning(store)
-    ? rollbackTargets(store.read(deployment))[0]
-    : undefined;
 }
 
 function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unknown>): Card {
@@ -255,23 +244,9 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
         : job.endedAt !== null && renderAgo(job.endedAt, now),
       job.startAt !== null && job.state === 'scheduled' && html`${startView(job.startAt, now)}`,
       scheduleActions(job, page),
-      resumeButton(store, job, page),
+      reasonNotToResume(store, job) === undefined && resumeButton(job, page, href('system', 'jobs', job.id)),
     ],
   };
-}
-
-function resumeButton(store: ReadableStore, job: Job, page: PageContext<unknown>): Html | false {
-  const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
-  return (
-    reasonNotToResume(store, job) === undefined &&
-    pageButton(page, {
-      label: resumeLabel(job),
-      action: at('resume'),
-      next: at(),
-      isPrimary: true,
-      worksWhileReadOnly: true,
-    })
-  );
 }
 
 async function webhookCard(

@@ -15,7 +15,10 @@ import { navigation } from './frame.ts';
 
 type SearchOptions = { readonly store: ReadableStore; readonly catalogCache: CatalogCache };
 
-type Found = { readonly name: string; readonly path: readonly string[]; readonly hint?: string };
+type Found = { readonly name: string; readonly path: readonly string[]; readonly hint?: string | undefined };
+
+/** `list` is the path of the page that finds the rest. */
+type Group = { readonly title: string; readonly list?: readonly string[]; readonly found: readonly Found[] };
 
 const maxFound = 20;
 const searchedJobs = 100;
@@ -50,9 +53,7 @@ async function findAll(
   { store, catalogCache }: SearchOptions,
   query: string,
   { caller, now }: PageContext<unknown>,
-): Promise<
-  { readonly title: string; readonly list?: readonly string[]; readonly found: readonly Found[] }[]
-> {
+): Promise<Group[]> {
   const words = query.toLowerCase().split(/\s+/);
   const contains = (text: string) => words.every((word) => text.toLowerCase().includes(word));
   const matching = (all: readonly Found[]) =>
@@ -61,54 +62,40 @@ async function findAll(
   const { services = [] } = searchListing(listing, query) ?? {};
   const pages = navigation(store, () => now)
     .filter(({ access }) => mayCall(caller, access))
-    .map(({ name, path, group }): Found => ({ name, path, ...(group !== undefined && { hint: group }) }));
-  const ofAll = [
+    .map(({ name, path, group }) => ({ name, path, hint: group }));
+  const paths = services.map(pathOfService);
+  const ofAll: Group[] = [
     { title: 'Pages', found: matching(pages) },
     {
       title: 'Services',
       list: ['services'],
-      found: services.map((service) => {
-        const path = pathOfService(service);
-        return { name: path, path: ['services', ...path.split('/')] };
-      }),
+      found: paths.map((name) => ({ name, path: ['services', ...name.split('/')] })),
     },
   ];
   if (!mayCall(caller, 'administrator')) return ofAll;
   const newest = store.read(newestJob);
   const older = newest ? (await store.jobs.page(newest.number, 0, searchedJobs)).jobs : [];
+  const jobs = [...(newest ? [newest] : []), ...older].map((job) => ({
+    name: jobTitle(job),
+    path: ['system', 'jobs', job.id],
+    hint: job.state,
+  }));
+  const webhookPath = ['services', 'webhooks'];
+  const webhooks = listWebhooks(store).map((webhook) => ({
+    name: webhook.name,
+    path: [...webhookPath, webhook.id],
+    hint: formatReceiver(webhook),
+  }));
+  const userPath = ['security', 'users'];
+  const users = listUsers(store).map(({ username, role }) => ({
+    name: username,
+    path: userPath,
+    hint: role,
+  }));
   return [
     ...ofAll,
-    {
-      title: 'Webhooks',
-      list: ['services', 'webhooks'],
-      found: matching(
-        listWebhooks(store).map((webhook) => ({
-          name: webhook.name,
-          path: ['services', 'webhooks', webhook.id],
-          hint: formatReceiver(webhook),
-        })),
-      ),
-    },
-    {
-      title: 'Users',
-      list: ['security', 'users'],
-      found: matching(
-        listUsers(store).map(({ username, role }) => ({
-          name: username,
-          path: ['security', 'users'],
-          hint: role,
-        })),
-      ),
-    },
-    {
-      title: 'Jobs',
-      found: matching(
-        [...(newest ? [newest] : []), ...older].map((job) => ({
-          name: jobTitle(job),
-          path: ['system', 'jobs', job.id],
-          hint: job.state,
-        })),
-      ),
-    },
+    { title: 'Webhooks', list: webhookPath, found: matching(webhooks) },
+    { title: 'Users', list: userPath, found: matching(users) },
+    { title: 'Jobs', found: matching(jobs) },
   ];
 }

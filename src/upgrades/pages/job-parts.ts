@@ -1,5 +1,5 @@
 // Small parts of pages about jobs: title, state, figures, and the list of jobs.
-import { formHref, linkButton } from '../../console/action.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import {
   type ListColumn,
   allEntries,
@@ -24,8 +24,18 @@ const states: Readonly<Record<JobState, { label: string; className: string }>> =
 };
 
 /** The button says in which direction the job continues. */
-export function resumeLabel({ reverting }: Job): string {
-  return reverting ? 'Resume putting back' : 'Resume';
+export function resumeButton(
+  { id, reverting }: Job,
+  page: PageContext<unknown>,
+  next?: string,
+): Html | false {
+  return pageButton(page, {
+    label: reverting ? 'Resume putting back' : 'Resume',
+    action: page.href('system', 'jobs', id, 'resume'),
+    ...(next !== undefined && { next }),
+    isPrimary: true,
+    worksWhileReadOnly: true,
+  });
 }
 
 export function jobTitle({ operation, from, to }: Job): string {
@@ -48,20 +58,6 @@ export function stateView({ state }: Job): Html {
 /** Of all runs, with the time between them. 0 if the job has not started. */
 export function durationOf({ startedAt, endedAt }: Job, now: number): number {
   return startedAt === null ? 0 : Math.max(0, (endedAt ?? now) - startedAt);
-}
-
-type Figure = { readonly label: string; readonly value: string };
-
-export function figuresView(figures: readonly Figure[]): Html {
-  return html`<dl class="figures">
-    ${figures.map(
-      ({ label, value }) =>
-        html`<div>
-          <dt>${label}</dt>
-          <dd>${value}</dd>
-        </div> `,
-    )}
-  </dl>`;
 }
 
 /** How to continue after a failed job, which blocks other upgrades. */
@@ -144,7 +140,13 @@ export async function lastJobs(jobService: JobService, page: PageContext<unknown
 function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): ListColumn<Job>[] {
   return [
     { label: 'Job', cell: (job) => html`<a href="${hrefOf(job)}">${jobTitle(job)}</a>` },
-    { label: 'State', cell: stateCell },
+    {
+      label: 'State',
+      cell: (job) => {
+        const { state, startAt, reason } = job;
+        return html`${stateView(job)} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
+      },
+    },
     {
       label: 'Started',
       cell: ({ startedAt }) => (startedAt === null ? '–' : renderAgo(startedAt, page.now)),
@@ -155,9 +157,4 @@ function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): L
     },
     { label: 'By', cell: ({ startedBy }) => html`<bdi>${startedBy}</bdi>` },
   ];
-}
-
-function stateCell(job: Job): Html {
-  const { state, startAt, reason } = job;
-  return html`${stateView(job)} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
 }

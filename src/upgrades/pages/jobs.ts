@@ -2,7 +2,8 @@
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
 import { pageButton, signInHint } from '../../console/action.ts';
 import { renderAgo, renderClock, renderSentence, renderTime } from '../../console/time.ts';
-import { renderSelect, renderToolbar } from '../../console/list.ts';
+import { renderSelect, renderToolbar, searchedIn } from '../../console/list.ts';
+import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -18,13 +19,12 @@ import { formatVersion } from '../versions/manifest.ts';
 import {
   durationOf,
   endOf,
-  figuresView,
   jobTitle,
   mixtureText,
   scheduleActions,
   startView,
   stateView,
-  resumeLabel,
+  resumeButton,
   rollbackLink,
 } from './job-parts.ts';
 import { phasesView, tilesOf, tilesView } from './picture.ts';
@@ -123,18 +123,17 @@ function progressView(job: Job, at: number): Html {
   const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const isRunning = job.state === 'in_progress';
   const isResumed = job.startedAt !== null && job.runStartedAt !== job.startedAt;
-  const remaining = { label: 'Remaining', value: formatRemaining(remainingMs) };
-  const run = { label: isRunning ? 'This run' : 'Last run', value: formatDuration(elapsedMs) };
+  const figures: [string, string][] = [
+    ['Done', `${percent} %`],
+    ['Steps', `${steps.done} of ${steps.total}`],
+    ['Deployments', `${done} of ${total}`],
+    [isRunning ? 'Elapsed' : 'Duration', formatDuration(durationOf(job, at))],
+  ];
+  if (isResumed) figures.push([isRunning ? 'This run' : 'Last run', formatDuration(elapsedMs)]);
+  if (isRunning) figures.push(['Remaining', formatRemaining(remainingMs)]);
   const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
   const tenths = Math.floor(percent / 10);
-  return html`${figuresView([
-    { label: 'Done', value: `${percent} %` },
-    { label: 'Steps', value: `${steps.done} of ${steps.total}` },
-    { label: 'Deployments', value: `${done} of ${total}` },
-    { label: isRunning ? 'Elapsed' : 'Duration', value: formatDuration(durationOf(job, at)) },
-    ...(isResumed ? [run] : []),
-    ...(isRunning ? [remaining] : []),
-  ])}
+  return html`${renderFacts(figures, 'figures')}
     <progress max="100" value="${percent}" aria-labelledby="job" ${style} ${isRunning && html`data-percent="${percent}"`}>${percent} %</progress>
     ${isRunning && html`<p class="unseen" role="status">${tenths > 0 && `${tenths * 10} % reached.`}</p>`}`;
 }
@@ -155,22 +154,13 @@ function actionsOf({ store, job, plan, page }: JobState): {
   readonly button?: Html;
   readonly text?: Html | string;
 } {
-  const button = (operation: 'cancel' | 'resume', label: string) =>
-    pageButton(page, {
-      label,
-      next: page.here(),
-      isDestructive: operation === 'cancel',
-      isPrimary: operation === 'resume',
-      action: page.href('system', 'jobs', job.id, operation),
-      worksWhileReadOnly: true,
-    }) || signInHint(page, `${operation} it`);
   if (reasonNotToResume(store, job) === undefined) {
     const continues = job.reverting
       ? 'puts the other workloads back to their former images'
       : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(store.read(deployment)));
     return {
-      button: button('resume', resumeLabel(job)),
+      button: resumeButton(job, page, page.here()) || signInHint(page, 'resume it'),
       text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${mixtureText(job)}`,
     };
   }
@@ -185,8 +175,16 @@ function actionsOf({ store, job, plan, page }: JobState): {
       text: `${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.`,
     };
   const why = reasonNotToCancel(store, job, plan);
-  if (why === undefined)
-    return { button: button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job') };
+  if (why === undefined) {
+    const cancel = pageButton(page, {
+      label: job.reverting ? 'Stop putting workloads back' : 'Cancel this job',
+      action: page.href('system', 'jobs', job.id, 'cancel'),
+      next: page.here(),
+      isDestructive: true,
+      worksWhileReadOnly: true,
+    });
+    return { button: cancel || signInHint(page, 'cancel it') };
+  }
   const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {
     text: hasNextHop
@@ -206,7 +204,7 @@ function filterOf(job: Job, plan: Plan | undefined, query: URLSearchParams): Mes
   const tile = tilesOf(job, plan).find(({ name }) => name === query.get('component'));
   return {
     component: tile && { name: tile.name, names: [tile.name, ...tile.workloads] },
-    text: (query.get('q') ?? '').trim().slice(0, 256),
+    text: searchedIn(query),
     areErrors: query.get('show') === 'errors',
   };
 }

@@ -9,13 +9,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
-import {
-  type Deployment,
-  currentManifest,
-  deployment,
-  newestInstalled,
-  rollbackTargets,
-} from '../versions/deployment.ts';
+import { currentManifest, deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maintenanceWindows } from '../schedule/windows.ts';
@@ -59,7 +53,7 @@ async function installedView(
       <h2 id="installed">Installed</h2>
       ${renderFacts(facts)} ${drift && html`<p class="notice">${drift}</p>`}
     </div>
-    ${rollbackView(store, present, page)}
+    ${findRollbackTarget(store) && rollbackLink(page, 'Roll back …')}
   </section>`;
 }
 
@@ -109,8 +103,8 @@ function repairNotice(store: ReadableStore): Html | false {
   return failed !== undefined && !isShown && html`<p class="notice">${repairText(failed, false)}</p>`;
 }
 
-/** Nothing if a rollback would be refused. */
-function rollbackView(store: ReadableStore, present: Deployment, page: PageOf): Html | false {
+/** The version to which a rollback of the newest patch returns. Undefined if a rollback would be refused. */
+export function findRollbackTarget(store: ReadableStore): Version | undefined {
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  return rollbackTargets(present).length > 0 && blocked === undefined && rollbackLink(page, 'Roll back …');
+  return blocked === undefined ? rollbackTargets(store.read(deployment))[0] : undefined;
 }

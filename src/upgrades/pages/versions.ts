@@ -107,7 +107,13 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
                 : undefined,
             ),
         },
-        { label: 'Actions', cell: (one) => (canStart(one) ? chooseLink(one.version, page) : '') },
+        {
+          label: 'Actions',
+          cell: (one) =>
+            canStart(one)
+              ? html`<a class="button second" href="${wizardHref(page, one.version)}" aria-label="Upgrade to ${versionName(one.version)} …">Upgrade …</a>`
+              : '',
+        },
       ],
     })}`;
 }
@@ -121,16 +127,11 @@ function nameView(version: Version, isNew: boolean): Html {
   ${notes && html`<a class="hint" href="${notes}" rel="noreferrer">Notes</a>`}`;
 }
 
-let dates: Intl.DateTimeFormat | undefined;
-
 function formatReleased(version: Version): string {
   const { released } = asJson(version);
   if (typeof released !== 'number') return '–';
-  try {
-    return (dates ??= new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' })).format(released);
-  } catch {
-    return String(released);
-  }
+  const at = new Date(released);
+  return Number.isNaN(at.getTime()) ? String(released) : at.toISOString().slice(0, 10);
 }
 
 /** `through` is the version before it on its path. */
@@ -153,15 +154,6 @@ export function wizardHref({ href }: PageContext<unknown>, { id }: Version, sett
 /** The link leads to the plan of the repair. */
 export function driftView(drift: string | undefined, installed: Version, page: PageContext<unknown>) {
   return drift !== undefined && html`${drift} <a href="${wizardHref(page, installed)}">Repair …</a>`;
-}
-
-function chooseLink(version: Version, page: PageContext<unknown>): Html {
-  return html`<a
-    class="button second"
-    href="${wizardHref(page, version)}"
-    aria-label="Upgrade to ${versionName(version)} …"
-    >Upgrade …</a
-  >`;
 }
 
 function manifestActions(present: Deployment, isImported: boolean, page: PageContext<unknown>): Html {

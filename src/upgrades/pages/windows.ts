@@ -105,17 +105,15 @@ function dayView(day: number, times: readonly OpenTime[], now: number, timeZone:
 export const windowParts: Parts = {
   render: renderRows,
   join: joinRows,
-  format: formatWindows,
+  format: (text) => {
+    const read = readWindows(text);
+    return 'windows' in read ? read.windows.map(formatWindow).join('; ') : text;
+  },
   explain: (text) =>
     problemsIn(text).map(({ index, words }) =>
       index === undefined ? words : `window ${index + 1}: ${words}`,
     ),
 };
-
-function formatWindows(text: string): string {
-  const read = readWindows(text);
-  return 'windows' in read ? read.windows.map(formatWindow).join('; ') : text;
-}
 
 function joinRows(values: Readonly<Record<string, string>>): string {
   const windows = Array.from({ length: maxWindows }, (_, index) => {
@@ -161,13 +159,6 @@ function renderRows({ text = '' }: EnteredParts): Html {
     </datalist>`;
 }
 
-const labels: Readonly<Record<string, string>> = {
-  days: 'Days',
-  from: 'From',
-  to: 'To',
-  timeZone: 'Time zone',
-};
-
 type Row = {
   readonly days: readonly unknown[];
   readonly from: string;
@@ -194,13 +185,13 @@ function rowView(row: Row, index: number, title: string, problems: readonly stri
   const box = (part: string, label: string, isChecked: boolean) =>
     html`<label><input type="checkbox" name="${nameOf(part)}" value="true" ${isChecked && 'checked'} /> ${label}</label> `;
   // The control for times of some browsers shows 10:00 PM.
-  const time = (part: 'from' | 'to') =>
-    html`<label>${labels[part]} <input name="${nameOf(part)}" value="${row[part]}" maxlength="5" placeholder="22:00" /></label> `;
+  const time = (part: 'from' | 'to', label: string) =>
+    html`<label>${label} <input name="${nameOf(part)}" value="${row[part]}" maxlength="5" placeholder="22:00" /></label> `;
   return html`<fieldset class="boxes window">
     <legend>${title}</legend>
     <span class="days">${weekdays.map((day) => box(day, capitalise(day), row.days.includes(day)))}</span>
-    ${time('from')} ${time('to')}
-    <label>${labels.timeZone} <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" ${row.isUsual && 'data-own-zone'} /></label>
+    ${time('from', 'From')} ${time('to', 'To')}
+    <label>Time zone <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" ${row.isUsual && 'data-own-zone'} /></label>
     ${title !== 'New window' && box('remove', 'Remove', false)}
     ${problems.length > 0 && html`<p class="problem">${problems.join(' ')}</p>`}
   </fieldset> `;

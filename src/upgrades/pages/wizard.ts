@@ -30,7 +30,6 @@ import { currentManifest, deployment, findVersion, newestInstalled } from '../ve
 import { findPath } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
-import { figuresView } from './job-parts.ts';
 import {
   type EnteredSetting,
   enteredSettings,
@@ -279,14 +278,14 @@ function planView(
       }. The system is read-only while it runs.
       ${explainCancelling(prepared)}
     </p>
-    ${figuresView([
-      { label: 'Steps', value: String(plan.steps.length) },
-      {
-        label: 'Deployments',
-        value: newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads),
-      },
-      { label: 'Components', value: String(components.size) },
-    ])}
+    ${renderFacts(
+      [
+        ['Steps', String(plan.steps.length)],
+        ['Deployments', `${plan.workloads}${newWorkloads > 0 ? `, ${newWorkloads} of them new` : ''}`],
+        ['Components', String(components.size)],
+      ],
+      'figures',
+    )}
     ${plan.hops.length > 1 && hopsView(plan.hops)}
     ${entered.length > 0 && renderFacts(entered.map((one) => [one.field.label, settingSummary(one)]))}
     ${
@@ -323,34 +322,31 @@ function hopsView(hops: readonly PlannedHop[]): Html {
 }
 
 function imageTable({ plan }: PreparedJob): Html {
-  const moves = updatedWorkloads(plan).flatMap(({ name, component, parts }) =>
-    parts.map(({ image, formerImage }) => ({ name, component, image, before: formerImage })),
-  );
-  const rest = moves.length - maxSteps;
-  const rows = moves
-    .slice(0, maxSteps)
-    .map(({ name, component, image, before }): Row => [
+  const rows = updatedWorkloads(plan).flatMap(({ name, component, parts }) =>
+    parts.map(({ image, formerImage: before }): Row => [
       name,
       component,
       html`${before === null ? html`<span class="none">new</span>` : html`<code>${before}</code>`} → <code>${image}</code>`,
-    ]);
-  return html`${renderTable('Images', ['Deployment', 'Component', 'Image'], rows)}
-  ${rest > 0 && html`<p>… and ${formatNumber(rest)} more.</p>`}`;
+    ]),
+  );
+  return cutTable('Images', ['Deployment', 'Component', 'Image'], rows, '.');
 }
 
 function stepTable({ plan }: PreparedJob): Html {
-  const steps = planToJson(plan);
-  const rest = steps.length - maxSteps;
-  const rows = steps
-    .slice(0, maxSteps)
-    .map(({ seqNum, name, codes, performedBy, template }): Row => [
-      String(seqNum),
-      name,
-      template === undefined ? performedBy : `${performedBy} (${template})`,
-      codes.join(', '),
-    ]);
-  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Performed by', 'Messages'], rows)}
-  ${rest > 0 && html`<p>… and ${rest} more; the operation plan returns all of them.</p>`}`;
+  const rows = planToJson(plan).map(({ seqNum, name, codes, performedBy, template }): Row => [
+    String(seqNum),
+    name,
+    template === undefined ? performedBy : `${performedBy} (${template})`,
+    codes.join(', '),
+  ]);
+  const columns = ['Number', 'Step', 'Performed by', 'Messages'];
+  return cutTable('Steps of the plan', columns, rows, '; the operation plan returns all of them.');
+}
+
+function cutTable(label: string, columns: readonly string[], rows: readonly Row[], end: string): Html {
+  const rest = rows.length - maxSteps;
+  return html`${renderTable(label, columns, rows.slice(0, maxSteps))}
+  ${rest > 0 && html`<p>… and ${formatNumber(rest)} more${end}</p>`}`;
 }
 
 function startForm(

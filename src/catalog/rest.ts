@@ -41,8 +41,8 @@ import {
 } from './catalog.ts';
 import { createFields, editFields, folderFields } from './fields.rest.ts';
 import { audienceOf } from './listing.ts';
-import { createCatalogViews } from './pages/browse.ts';
-import type { ServiceViewOptions } from './pages/service.ts';
+import { folderView, rootView } from './pages/browse.ts';
+import { type ServiceViewOptions, serviceView } from './pages/service.ts';
 
 const serviceAnswer = answerObject('Service', 'A service of the catalog.', {
   folderName: z.string().describe('The folder, or / for the root.'),
@@ -89,7 +89,6 @@ type CatalogOptions = ServiceViewOptions & {
 
 export function catalogResource(options: CatalogOptions): Resource {
   const { catalogCache } = options;
-  const views = createCatalogViews(options);
   const service = resource<Service>({
     title: 'Service',
     titleOf: fileNameOf,
@@ -97,7 +96,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     access: 'member',
     answer: serviceAnswer,
     read: ({ subject }) => subject,
-    view: views.service,
+    view: (page) => serviceView(options, page),
     resources: options.serviceResources,
     operations: { edit: editOperation(options), delete: deleteOperation(options) },
   });
@@ -112,7 +111,7 @@ export function catalogResource(options: CatalogOptions): Resource {
         ...(findFolder(options.store, subject.folderName) ?? subject),
         folders: [],
       })),
-    view: views.folder,
+    view: (page) => folderView(options, page),
     operations: { deleteFolder: deleteFolderOperation() },
     items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],
   });
@@ -126,7 +125,7 @@ export function catalogResource(options: CatalogOptions): Resource {
         folderName: rootFolder,
         folders: catalogCache.listing(audienceOf(caller)).folders,
       })),
-    view: views.root,
+    view: (page) => rootView(options, page),
     resources: options.resources,
     operations: {
       createFolder: createFolderOperation(options),

@@ -55,7 +55,10 @@ export async function auditView(
         noun: 'entry',
         empty: renderEmpty('There are no entries yet. Every change that somebody makes or tries adds one.'),
         columns: [
-          { label: 'Time', cell: ({ at }) => timeView(at, page.now) },
+          {
+            label: 'Time',
+            cell: ({ at }) => html`${renderTime(at)} <span class="hint">${renderAgo(at, page.now)}</span>`,
+          },
           {
             label: 'Operation',
             cell: ({ operation, user }) =>
@@ -76,10 +79,6 @@ async function namesOf(entries: readonly AuditEntry[], { nameOf }: TargetNames):
   const targets = [...new Set(entries.flatMap(({ target }) => target ?? []))];
   const found = await Promise.all(targets.map(async (target) => [target, await nameOf(target)] as const));
   return new Map(found.flatMap(([target, name]) => (name === undefined ? [] : [[target, name]])));
-}
-
-function timeView(at: number, now: number): Html {
-  return html`${renderTime(at)} <span class="hint">${renderAgo(at, now)}</span>`;
 }
 
 function actorView({ user, key, address }: AuditEntry, { here }: PageContext<unknown>): Html {

@@ -7,6 +7,7 @@ import {
   renderSelect,
   listParameters,
   renderToolbar,
+  searchedIn,
   selectEntries,
   sortingIn,
 } from '../../console/list.ts';
@@ -16,31 +17,21 @@ import { mayCall } from '../../lib/caller.ts';
 import { oncePer } from '../../lib/collections.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
-import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
+import { type Folder, type Service, audiences, findFolder, pathOfService, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf, searchListing } from '../listing.ts';
-import { type ServiceViewOptions, serviceView } from './service.ts';
+import type { ServiceViewOptions } from './service.ts';
 
 const size = { usual: 50, most: 200 };
 const maxExcerptLength = 160;
 
 type BrowseOptions = ServiceViewOptions & { readonly store: Reader; readonly catalogCache: CatalogCache };
 
-type CatalogViews = { root: View<unknown>; folder: View<Folder>; service: View<Service> };
-
-export function createCatalogViews(options: BrowseOptions): CatalogViews {
-  return {
-    root: (page) => rootView(options, page),
-    folder: (page) => folderView(options, page),
-    service: (page) => serviceView(options, page),
-  };
-}
-
-function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageContext<unknown>): Html {
+export function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageContext<unknown>): Html {
   const listing = catalogCache.listing(audienceOf(page.caller));
-  const search = searchOf(page);
+  const search = searchedIn(page.query);
   const found = searchListing({ folders: listing.folders, services: sortByName(listing.services) }, search);
   const services = found?.services ?? servicesIn(listing, rootFolder);
   return html`${toolbar(page, services, rootFolder, (found ?? listing).services.length)}
@@ -49,10 +40,6 @@ function rootView({ store, catalogCache, soapPath }: BrowseOptions, page: PageCo
       Programs read all services over SOAP: see <a href="${soapPath}">the SOAP service</a> and its
       <a href="${soapPath}?wsdl">WSDL</a>.
     </p>`;
-}
-
-function searchOf({ query }: PageContext<unknown>): string {
-  return (query.get('q') ?? '').trim().slice(0, 256);
 }
 
 function contentsView(store: Reader, page: PageContext<unknown>, listing: Listing): Html {
@@ -87,11 +74,11 @@ function searchView(
     <p><a href="${page.here()}">All folders and services</a></p>`;
 }
 
-function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>): Html {
+export function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>): Html {
   const { folderName, description } = page.subject;
   const listing = catalogCache.listing(audienceOf(page.caller));
   const all = servicesIn(listing, folderName);
-  const search = searchOf(page);
+  const search = searchedIn(page.query);
   const { services } = searchListing({ folders: [], services: all }, search) ?? { services: all };
   const mayDelete = all.length === 0 && mayCall(page.caller, 'publisher');
   const everywhere = `${page.href('services')}?${new URLSearchParams({ q: search }).toString()}`;
@@ -116,7 +103,7 @@ function toolbar(
     action: page.here(),
     search: {
       label: folderName === rootFolder ? 'Search services' : 'Search this folder',
-      value: searchOf(page),
+      value: searchedIn(page.query),
     },
     filters: types.length > 1 || type !== '' ? [renderSelect('type', 'Type', 'All types', types, type)] : [],
     keep: sortingIn(Object.fromEntries(page.query)),
@@ -180,7 +167,12 @@ function serviceTable(
     noun: 'service',
     empty: renderEmpty('There are no services here.'),
     columns: [
-      { label: 'Service', sort: 'name', cell: (service) => linkTo(service, page) },
+      {
+        label: 'Service',
+        sort: 'name',
+        cell: (service) =>
+          html`<a href="${page.href('services', ...pathOfService(service).split('/'))}"><bdi>${service.serviceName}</bdi></a>`,
+      },
       ...(withFolder ? [folder] : []),
       { label: 'Type', sort: 'type', cell: ({ type }) => type },
       { label: 'Visible to', cell: ({ access }) => audiences[access] },
@@ -190,24 +182,18 @@ function serviceTable(
   });
 }
 
-function linkTo(service: Service, { href }: PageContext<unknown>): Html {
-  const { folderName, serviceName } = service;
-  const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
-  return html`<a href="${href('services', ...path)}"><bdi>${serviceName}</bdi></a>`;
-}
-
 function excerptOf(description: string): string {
   const characters = Array.from(description);
   if (characters.length <= maxExcerptLength) return description;
   return `${characters.slice(0, maxExcerptLength).join('').trimEnd()}…`;
 }
 
-const byName = (one: Service, other: Service) => compareNaturally(one.serviceName, other.serviceName);
-
 const sortNaturally = oncePer((names: readonly string[]) => names.toSorted(compareNaturally));
 
 /** Lists of the catalog are cached until it changes, and thousands of names take long to compare. */
-const sortByName = oncePer((services: readonly Service[]) => services.toSorted(byName));
+const sortByName = oncePer((services: readonly Service[]) =>
+  services.toSorted((one, other) => compareNaturally(one.serviceName, other.serviceName)),
+);
 
 function servicesIn({ byFolder }: Listing, folderName: string): readonly Service[] {
   return sortByName(byFolder.get(folderName) ?? []);

@@ -51,6 +51,7 @@ type TryOptions = {
 
 const initialValue = '/';
 
+/** The script sends the form token of a session, which is valid only together with the cookie of the session. */
 function tryView({ operations, requireTokens, ...options }: TryOptions, session: Session | undefined): Html {
   const blocks = Object.entries(operations).map(([name, operation]) => {
     const needsToken = operation.access === 'token' && (requireTokens || session?.caller !== undefined);
@@ -58,7 +59,16 @@ function tryView({ operations, requireTokens, ...options }: TryOptions, session:
   });
   return html`<section aria-labelledby="try" id="try-it">
     <h2 id="try">Try it</h2>
-    ${session?.caller && session.formToken !== '' && sessionChoice(session.caller.username, session.formToken)}
+    ${
+      session?.caller &&
+      session.formToken !== '' &&
+      html`<p data-needs-script>
+        <label>
+          <input type="checkbox" id="try-session" data-form-token="${session.formToken}" checked />
+          Use my session (${session.caller.username})
+        </label>
+      </p>`
+    }
     <div class="field" data-needs-script>
       <label for="try-token">Token</label>
       <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
@@ -71,22 +81,10 @@ function tryView({ operations, requireTokens, ...options }: TryOptions, session:
   </section>`;
 }
 
-/** The script sends the form token, which is valid only together with the cookie of the session. */
-function sessionChoice(username: string, formToken: string): Html {
-  return html`<p data-needs-script>
-    <label>
-      <input type="checkbox" id="try-session" data-form-token="${formToken}" checked />
-      Use my session (${username})
-    </label>
-  </p>`;
-}
-
-type BlockOptions = { readonly baseUrl: string; readonly namespace: string; readonly needsToken: boolean };
-
 function operationView(
   name: string,
   { purpose, arguments: argumentNames, response }: CatalogOperation,
-  { baseUrl, namespace, needsToken }: BlockOptions,
+  { baseUrl, namespace, needsToken }: Pick<TryOptions, 'baseUrl' | 'namespace'> & { needsToken: boolean },
 ): Html {
   const request = requestView(name, argumentNames, namespace);
   const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
@@ -94,7 +92,13 @@ function operationView(
   return html`<details class="try" id="${name}">
     <summary><code>${name}</code> <span class="hint">${purpose}</span></summary>
     <form data-try data-needs-script>
-      ${argumentNames.map((argument) => argumentView(name, argument))}
+      ${argumentNames.map(
+        (argument) =>
+          html`<div class="field">
+            <label for="${name}-${argument}">${argument}</label>
+            <input id="${name}-${argument}" name="${argument}" value="${initialValue}" />
+          </div>`,
+      )}
       <button>Send ${name}</button>
     </form>
     <p role="status" data-status></p>
@@ -107,14 +111,6 @@ function operationView(
     <h3>From a script</h3>
     <pre tabindex="0" data-copy>${command}${request}${"'"}</pre>
   </details> `;
-}
-
-function argumentView(operation: string, argument: string): Html {
-  const id = `${operation}-${argument}`;
-  return html`<div class="field">
-    <label for="${id}">${argument}</label>
-    <input id="${id}" name="${argument}" value="${initialValue}" />
-  </div>`;
 }
 
 /** The script writes the entered values into the marked elements and sends the text shown. */

@@ -45,7 +45,7 @@ const newKeyAnswer = answerObject('NewKey', 'A new key.', {
   id: z.string(),
 });
 
-const ownKeys = { name: 'Show your account', path: ['security', 'self'] };
+export const ownAccount = { name: 'Show your account', path: ['security', 'self'] };
 const allKeys = { name: 'Show all keys', path: ['security', 'keys'] };
 
 const targetOf = (id: string) => `security/keys/${id}`;
@@ -73,7 +73,8 @@ export function ownKeysResource(options: KeysOptions): Resource {
         suggest: (_subject, caller) => ({
           id: keysOf(store, caller?.username ?? '').map(({ id, name }) => ({ value: id, label: name })),
         }),
-        run: ({ values: { id }, caller, update }) => deleteOne(update, id, ownKeys, caller?.username ?? ''),
+        run: ({ values: { id }, caller, update }) =>
+          deleteOne(update, id, ownAccount, caller?.username ?? ''),
       }),
     },
   });
@@ -158,7 +159,7 @@ function createOperation({ runtime }: KeysOptions): Operation {
         { target: targetOf(id) },
       );
       return {
-        ...succeeded(`The key ${name} was created.`, ownKeys, { key: text, id }),
+        ...succeeded(`The key ${name} was created.`, ownAccount, { key: text, id }),
         shownOnce: {
           label: 'Key.',
           value: text,

@@ -16,7 +16,7 @@ import {
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { keysOf } from './key.ts';
-import { ownKeysResource } from './keys.rest.ts';
+import { ownAccount, ownKeysResource } from './keys.rest.ts';
 import { accountView } from './pages/account.ts';
 import type { SignInService } from './sign-in-service.ts';
 import { tokens } from './token.ts';
@@ -53,8 +53,6 @@ const selfAnswer = answerObject('Self', 'The account of the caller. A key sees n
     }),
   ),
 });
-
-const ownAccount = { name: 'Show your account', path: ['security', 'self'] };
 
 type SelfOptions = {
   readonly store: ReadableStore;

@@ -84,6 +84,10 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
 
 function modeView(mode: Mode, setting: ModeSetting, now: number): Html {
   const { isReadOnly, reason, message } = mode;
+  const { setBy, setAt } = setting;
+  const isSet = setBy !== null && setAt !== null;
+  const origin =
+    isSet && html`Turned ${setting.isReadOnly ? 'on' : 'off'} by ${setBy} ${renderAgo(setAt, now)}.`;
   return html`<div id="mode-state" data-live="5">
     <p class="claim">
       ${
@@ -91,16 +95,8 @@ function modeView(mode: Mode, setting: ModeSetting, now: number): Html {
           ? html`<span class="state warn">Read-only</span> Changes are refused.`
           : html`<span class="state good">Changes are accepted</span>`
       }
-      ${reason === 'upgrade' ? 'The mode ends with the upgrade job.' : setByView(setting, now)}
+      ${reason === 'upgrade' ? 'The mode ends with the upgrade job.' : origin}
     </p>
     ${isReadOnly && message !== '' && html`<p>Message for users: ${message}</p>`}
   </div>`;
-}
-
-function setByView({ setBy, setAt, isReadOnly }: ModeSetting, now: number): Html | false {
-  return (
-    setBy !== null &&
-    setAt !== null &&
-    html`Turned ${isReadOnly ? 'on' : 'off'} by ${setBy} ${renderAgo(setAt, now)}.`
-  );
 }

@@ -115,7 +115,7 @@ export const requestedFields = oncePer((fields: Fields): RequestedFields => {
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, metaOf(field).control === 'file' ? 'file' : 'text');
   }
-  const boxes = Object.keys(fields).filter((name) => hasBoxes(fields[name]));
+  const boxes = [...boxFields(fields).keys()];
   const isBox = (name: string) => boxes.some((field) => name.startsWith(boxName(field)));
   const kindOf = (name: string) => requested.get(name) ?? (isBox(name) ? 'text' : undefined);
   return { get: kindOf, has: (name) => kindOf(name) !== undefined };
@@ -126,15 +126,11 @@ export function boxName(field: string, value = ''): string {
   return `${field}.${value}`;
 }
 
-function hasBoxes(field: Field | undefined): boolean {
-  const { picks, parts } = field ? metaOf(field) : {};
-  return picks !== undefined || parts !== undefined;
-}
-
 /** The fields that a form may send as several inputs, each with its parts, if it has some. */
 const boxFields = oncePer((fields: Fields): ReadonlyMap<string, Parts | undefined> => {
-  const boxed = Object.entries(fields).filter(([, field]) => hasBoxes(field));
-  return new Map(boxed.map(([name, field]) => [name, metaOf(field).parts]));
+  const all = Object.entries(fields).map(([name, field]) => ({ name, ...metaOf(field) }));
+  const boxed = all.filter(({ picks, parts }) => picks !== undefined || parts !== undefined);
+  return new Map(boxed.map(({ name, parts }) => [name, parts]));
 });
 
 /** Joins the boxes or parts of each field that the form lacks, if it has the input with the name `boxName`. */

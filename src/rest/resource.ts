@@ -65,10 +65,8 @@ export type Checked<P = unknown> = { readonly problems: readonly Problem[]; read
 
 export type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
 
-type Answer = Json | SharedJson;
-
 export type Outcome = {
-  readonly json: Answer;
+  readonly json: Json | SharedJson;
   readonly headers?: Record<string, string>;
   /** With `f=html`, this takes precedence over `next`. */
   readonly seeOther?: string;

@@ -250,11 +250,9 @@ function entryView(entry: JournalEntry): Html {
     ['Status', statusView(status)],
     ['Time', renderTime(at)],
     ['Route', html`<code>${route ?? 'none'}</code>`],
-    ...(soapOperation === null
-      ? []
-      : ([['SOAP operation', truncate(soapOperation, maxCellLength)]] as const)),
-    ...(fault === null ? [] : ([['Fault', truncate(fault, maxCellLength)]] as const)),
-    ...(faultElement === null ? [] : ([['Element', truncate(faultElement, maxCellLength)]] as const)),
+    ...Object.entries({ 'SOAP operation': soapOperation, Fault: fault, Element: faultElement }).flatMap(
+      ([name, text]): [string, string][] => (text === null ? [] : [[name, truncate(text, maxCellLength)]]),
+    ),
   ])}
     <div class="split even">${messageView('Request', request)} ${messageView('Response', response)}</div>`;
 }
@@ -360,16 +358,13 @@ function ruleOf(given: URLSearchParams): object {
     Object.fromEntries(
       Object.entries(fields).flatMap(([name, field]) => {
         const text = (given.get(name) ?? '').trim();
-        return text === '' ? [] : [[name, valueOf(describeField(field).schema.type, text)]];
+        const { type } = describeField(field).schema;
+        const value = type === 'integer' ? Number(text) : type === 'boolean' ? text === 'true' : text;
+        return text === '' ? [] : [[name, value]];
       }),
     );
   const { match, respond, times } = ruleFields;
   return { match: valuesOf(match), respond: valuesOf(respond), ...valuesOf({ times }) };
-}
-
-function valueOf(type: string | undefined, text: string): unknown {
-  if (type === 'integer') return Number(text);
-  return type === 'boolean' ? text === 'true' : text;
 }
 
 /** What the page shows of a refusal. A problem with `match.route` is one with the field `route`. */

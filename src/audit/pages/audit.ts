@@ -186,7 +186,12 @@ type OperationTitles = {
 /** The tree contains the page of the audit trail, so it is read only when the page is shown. */
 export function operationTitles(tree: () => Resource): OperationTitles {
   let read: ReadonlyMap<string, string> | undefined;
-  const titles = () => (read ??= readTitles(tree()));
+  const readTitles = () => {
+    const all = new Map(Object.entries(otherTitles));
+    for (const { route, operation } of walk(tree())) if (operation) all.set(route, operation.title);
+    return all;
+  };
+  const titles = () => (read ??= readTitles());
   return {
     titleOf: (operation, user) =>
       user === null && operation.endsWith('/{webhook}/deactivate')
@@ -197,10 +202,4 @@ export function operationTitles(tree: () => Resource): OperationTitles {
         title.toLowerCase().includes(text.toLowerCase()) ? operation : [],
       ),
   };
-}
-
-function readTitles(root: Resource): Map<string, string> {
-  const titles = new Map(Object.entries(otherTitles));
-  for (const { route, operation } of walk(root)) if (operation) titles.set(route, operation.title);
-  return titles;
 }

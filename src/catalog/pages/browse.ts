@@ -99,6 +99,8 @@ function toolbar(
 ): Html {
   const types = [...new Set(services.map((service) => service.type))].sort(compareNaturally);
   const type = page.query.get('type') ?? '';
+  // A new service lies in the folder of the page.
+  const folder = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
   return renderToolbar({
     action: page.here(),
     search: {
@@ -108,18 +110,11 @@ function toolbar(
     filters: types.length > 1 || type !== '' ? [renderSelect('type', 'Type', 'All types', types, type)] : [],
     keep: sortingIn(Object.fromEntries(page.query)),
     count: formatCount(count, 'service'),
-    actions: createActions(page, folderName),
+    actions:
+      mayCall(page.caller, 'publisher') &&
+      html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'button second')}
+        ${linkButton(page, `${page.href('services', 'createService')}${folder && `?${folder}`}`, 'Create service')}`,
   });
-}
-
-/** A new service lies in the folder of the page. */
-function createActions(page: PageContext<unknown>, folderName: string): Html | false {
-  const service = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
-  return (
-    mayCall(page.caller, 'publisher') &&
-    html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'button second')}
-      ${linkButton(page, `${page.href('services', 'createService')}${service && `?${service}`}`, 'Create service')}`
-  );
 }
 
 /** Folders and services have their own start, so that paging through one list keeps the position in the other. */

@@ -6,13 +6,10 @@ import { html, type Html } from '../../lib/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
 import type { CatalogOperation, CatalogOperations } from '../soap.ts';
 
-type EndpointPage = TryOptions & {
-  layout: Layout;
-  soapPath: string;
-  servicesPath: string;
-};
-
-export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): FastifyReply {
+export function sendEndpointPage(
+  reply: FastifyReply,
+  page: TryOptions & { layout: Layout; soapPath: string; servicesPath: string },
+): FastifyReply {
   const { layout, baseUrl, namespace, requireTokens, operations, soapPath, servicesPath } = page;
   const rows = Object.entries(operations).map(
     ([name, { purpose, arguments: given, response, access }]): Row => [

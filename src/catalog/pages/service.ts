@@ -42,6 +42,8 @@ function factsOf(
   const { folderName, type, access, description, capabilities, parentType, url, createdAt, updatedAt } =
     service;
   const folderPath = [folderName].filter((name) => name !== rootFolder);
+  // The page of the SOAP service sends the request for the folder and marks the service in the answer.
+  const soapQuery = new URLSearchParams({ FolderName: folderName, show: pathOfService(service) });
   return [
     ['Description', description || renderMissing()],
     [
@@ -54,7 +56,7 @@ function factsOf(
     ['Visible to', audiences[access]],
     [
       'In SOAP',
-      html`<a href="${soapPath}?${soapQuery(service)}#GetServiceDescriptionsEx">Show it in the response of the SOAP service</a>`,
+      html`<a href="${soapPath}?${soapQuery.toString()}#GetServiceDescriptionsEx">Show it in the response of the SOAP service</a>`,
     ],
     [
       'Address',
@@ -65,11 +67,6 @@ function factsOf(
     ['Created', renderAgo(createdAt, now)],
     ['Changed', renderAgo(updatedAt, now)],
   ];
-}
-
-/** The page of the SOAP service sends the request for the folder and marks the service in the answer. */
-function soapQuery(service: Service): string {
-  return new URLSearchParams({ FolderName: service.folderName, show: pathOfService(service) }).toString();
 }
 
 function webhooksView(page: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {

@@ -58,14 +58,12 @@ export function formHref(
   return `${form}?${new URLSearchParams({ ...fields, next: fields.next ?? page.address }).toString()}`;
 }
 
-type LinkStyle = 'button' | 'button second' | 'plain' | 'destructive';
-
 /** A link to a form that changes something, and that read-only mode refuses. */
 export function linkButton(
   { isReadOnly }: PageContext<unknown>,
   href: string,
   label: string,
-  style: LinkStyle = 'button',
+  style: 'button' | 'button second' | 'plain' | 'destructive' = 'button',
 ): Html {
   const className = style !== 'plain' && html` class="${style}"`;
   if (!isReadOnly) return html`<a${className} href="${href}">${label}</a>`;

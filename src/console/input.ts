@@ -47,11 +47,6 @@ function shownFirst(present: Texts): Texts {
   return present.version === undefined ? {} : { present: JSON.stringify(present) };
 }
 
-function readShown(form: Form): Texts {
-  const read = parseJsonObject(textIn(form, 'present') ?? '');
-  return 'object' in read ? (read.object as Texts) : {};
-}
-
 /** A link to the page may fill in its form. */
 export function textsOfLink({ queryText, subject }: PageRequest, operation: Operation): Texts {
   const given = parseUrlencoded(queryText, requestedFields(operation.fields));
@@ -82,17 +77,16 @@ export function explainProblems({ entry, form }: RestRequest, problems: readonly
   });
 }
 
-type NewerValues = { readonly shown: Texts; readonly problems: readonly Problem[] };
-
 const maxPresentLength = 200;
 
 /** What the form of an older version would replace. The reader sees both, and may send the form again. */
-export function newerValues(rest: RestRequest): NewerValues | undefined {
+export function newerValues(rest: RestRequest): { shown: Texts; problems: readonly Problem[] } | undefined {
   const { operation } = rest.entry;
   if (!operation || !rest.subject) return undefined;
   const current = operation.present(rest.subject.found);
   const { version, ...present } = current;
-  const before = readShown(rest.form);
+  const read = parseJsonObject(textIn(rest.form, 'present') ?? '');
+  const before = 'object' in read ? read.object : {};
   const entered = enteredTexts(rest, operation);
   if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
   const problems = Object.entries(present)

@@ -26,15 +26,11 @@ export function sendHtml(reply: FastifyReply, status: number, page: Page, header
   const { markup } = page(themeOf(request));
   void reply.code(status).headers({ ...securityHeaders, ...headers });
   if (status !== 200 || request.headers[pollHeader] === undefined) return reply.send(markup);
-  const tag = tagOf(markup);
+  // Leaves out what changes only because time passes: the script of the page follows that by itself.
+  const lasting = markup.replaceAll(/(?<= data-(?:now|printed)=")[^"]*|(?<= data-ago\s*>)[^<]*/g, '');
+  const tag = `W/"${createHash('sha256').update(lasting).digest('base64url')}"`;
   const isKnown = request.headers['if-none-match'] === tag;
   return isKnown ? reply.code(304).send() : reply.header('etag', tag).send(markup);
-}
-
-/** Leaves out what changes only because time passes: the script of the page follows that by itself. */
-function tagOf(markup: string): string {
-  const lasting = markup.replaceAll(/(?<= data-(?:now|printed)=")[^"]*|(?<= data-ago\s*>)[^<]*/g, '');
-  return `W/"${createHash('sha256').update(lasting).digest('base64url')}"`;
 }
 
 export type PageLink = { readonly name: string; readonly href: string };
@@ -138,7 +134,12 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
                 </ol>
               </nav>`
             }
-            ${layout.navigation.length > 0 && searchView(layout)}
+            ${
+              layout.navigation.length > 0 &&
+              html`<form class="everywhere" role="search" method="get" action="${layout.homeHref}" aria-label="Everywhere">
+                <input id="everywhere" name="q" type="search" maxlength="256" aria-label="Search everywhere" placeholder="Search (/)" value="${layout.search}" />
+              </form>`
+            }
             <div class="session">
               <span id="fresh" class="good" hidden>● Live</span>
               <span id="mode">${banner && modeMark(banner)}</span>
@@ -184,12 +185,6 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
         }
       </body>
     </html> `;
-}
-
-function searchView({ homeHref, search }: Layout): Html {
-  return html`<form class="everywhere" role="search" method="get" action="${homeHref}" aria-label="Everywhere">
-    <input id="everywhere" name="q" type="search" maxlength="256" aria-label="Search everywhere" placeholder="Search (/)" value="${search}" />
-  </form>`;
 }
 
 function brandView({ name, homeHref, assets }: Layout): Html {

@@ -55,8 +55,6 @@ type HtmlResponderOptions = {
   readonly isNavigated: boolean;
 };
 
-type FormState = { readonly error?: PageError; readonly result?: Outcome };
-
 type Refusal = Pick<FormView, 'entered'> & { readonly status: number; readonly error: PageError };
 
 type RefusalFacts = Pick<ServiceError, 'problems' | 'onPage'> & { readonly identity: Identity | undefined };
@@ -266,7 +264,7 @@ export class HtmlResponder {
     rest: RestRequest,
     reply: FastifyReply,
     status: number,
-    { error, result }: FormState,
+    { error, result }: { readonly error?: PageError; readonly result?: Outcome },
   ): Promise<FastifyReply> {
     const { urls, prefix } = this.#options;
     const { segments } = rest;
@@ -282,7 +280,9 @@ export class HtmlResponder {
     const shown = isKnown ? (result ?? operation).view?.(formPage) : undefined;
     // The database may be unavailable.
     const view = await (error ? shown?.catch(() => undefined) : shown);
-    if (!result?.shownOnce && !view && !hasOwnPage(rest, operation))
+    // Otherwise the operation would show a form for programs, or one that is refused.
+    const hasOwnPage = operation.form === 'derived' && isOffered(rest) && !hasFormOnResource(rest);
+    if (!result?.shownOnce && !view && !hasOwnPage)
       return this.#sendElsewhere(rest, reply, error && { status, error, entered });
     const title = formTitle(rest, operation, entered);
     const layout = { ...(await this.#layout(rest, title)), isError: error !== undefined };
@@ -423,11 +423,6 @@ function hasFormOnResource(rest: RestRequest): boolean {
   const { operation, resource } = rest.entry;
   const { form = '', operations, onPost } = resource;
   return operation !== undefined && operation === (operations[form] ?? onPost) && isOffered(rest);
-}
-
-/** Without it, the operation would show a form for programs, or one that is refused. */
-function hasOwnPage(rest: RestRequest, { form }: Operation): boolean {
-  return form === 'derived' && isOffered(rest) && !hasFormOnResource(rest);
 }
 
 function requestForResource(rest: RestRequest): PageRequest {

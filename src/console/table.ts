@@ -4,13 +4,13 @@ import { html, type Html } from '../lib/html.ts';
 export type Row = readonly (Html | string)[];
 
 /** A sortable column has a link. `direction` is undefined if the table is sorted by another column. */
-type SortableColumn = {
-  readonly label: string;
-  readonly href: string;
-  readonly direction: 'ascending' | 'descending' | undefined;
-};
-
-export type Column = string | SortableColumn;
+export type Column =
+  | string
+  | {
+      readonly label: string;
+      readonly href: string;
+      readonly direction: 'ascending' | 'descending' | undefined;
+    };
 
 // Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
 /** `ids` are those of the rows: with them, an update of a live table moves rows instead of rewriting them. */
@@ -20,6 +20,7 @@ export function renderTable(
   rows: readonly Row[],
   ids: readonly string[] = [],
 ): Html {
+  const labels = columns.map((column) => (typeof column === 'string' ? column : column.label));
   return html`<div class="wide" tabindex="0" role="group" aria-label="${label}">
     <table class="stacked" role="table" aria-label="${label}">
       <thead role="rowgroup">
@@ -31,16 +32,12 @@ export function renderTable(
         ${rows.map(
           (cells, row) =>
             html`<tr role="row"${ids[row] !== undefined && html` id="${ids[row]}"`}>
-              ${cells.map((cell, index) => cellView(cell, labelOf(columns[index] ?? ''), index === 0))}
+              ${cells.map((cell, index) => cellView(cell, labels[index], index === 0))}
             </tr> `,
         )}
       </tbody>
     </table>
   </div>`;
-}
-
-function labelOf(column: Column): string {
-  return typeof column === 'string' ? column : column.label;
 }
 
 function headView(column: Column): Html {
@@ -51,7 +48,7 @@ function headView(column: Column): Html {
   </th>`;
 }
 
-function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
+function cellView(cell: Html | string, column: string | undefined, isFirst: boolean): Html {
   return isFirst
     ? html`<th role="rowheader" scope="row">${cell}</th>`
     : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;

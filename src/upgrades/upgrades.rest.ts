@@ -10,7 +10,7 @@ import {
   time,
 } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
-import { type Resource, type View, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import { historyResource, jobsResource, messagesAnswer, statusAnswer } from './jobs.rest.ts';
 import { type JobWatcher, JobService, jobStatus } from './jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob, stateCodes } from './jobs/job-table.ts';
@@ -152,24 +152,23 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
     description: string,
     answer: AnswerSchema,
     read: () => Json | Promise<Json>,
-    page: () => readonly string[] | undefined = () => overview,
-    view?: View<unknown>,
-  ) => resource({ title, description, answer, read, page, ...(view && { view }) });
+    page = overview,
+  ) => resource({ title, description, answer, read, page: () => page });
   return {
-    available: child(
-      'Available versions',
-      'The version manifest: every version that can be reached from the installed one, in order.',
-      availableAnswer,
-      () =>
+    available: resource({
+      title: 'Available versions',
+      description:
+        'The version manifest: every version that can be reached from the installed one, in order.',
+      answer: availableAnswer,
+      read: () =>
         availableVersions(store).map(({ version, reasons, path }) => ({
-          ...asJson(version),
+          ...version,
           installable: reasons.length === 0,
           reasons,
           path,
         })),
-      () => undefined,
-      (page) => versionsView(store, page),
-    ),
+      view: (page) => versionsView(store, page),
+    }),
     installed: child(
       'Installed versions',
       'The installed release, then its patches.',
@@ -201,7 +200,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           lastImportedTimestamp: imported?.importedAt ?? null,
         };
       },
-      () => [...overview, 'available'],
+      [...overview, 'available'],
     ),
     checkRollback: child(
       'Check rollback',

@@ -261,7 +261,7 @@ async function webhookCard(
   const all = listWebhooks(store);
   const active = all.filter((webhook) => webhook.active).length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
-  const parts: Part[] = [
+  const parts = [
     { name: 'ok', count: active - failing.length - behind.length, colour: 'good' },
     { name: 'failing', count: failing.length, colour: 'warn' },
     { name: 'behind', count: behind.length, colour: 'warn' },
@@ -285,10 +285,8 @@ async function webhookCard(
   };
 }
 
-type Part = { readonly name: string; readonly count: number; readonly colour: string };
-
 /** Shares of a whole as one bar, with their numbers in words. */
-function stackedBar(parts: readonly Part[]): Html {
+function stackedBar(parts: readonly { name: string; count: number; colour: string }[]): Html {
   const shown = parts.filter(({ count }) => count > 0);
   const total = shown.reduce((sum, { count }) => sum + count, 0);
   let left = 0;

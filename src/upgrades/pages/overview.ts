@@ -24,10 +24,13 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
   const { store, jobService } = options;
   return async (page) => {
     const job = store.read(newestJob);
+    // A failed job that is not the newest one blocks other upgrades too.
+    const failed = findJobToRepair(store);
     const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
     return html`${signInHint(page, 'start, cancel or follow a job')} ${needsAttention && (await jobSummary(options, job, page))}
       <div id="versions" data-live="5">
-        ${repairNotice(store)} ${await installedView(options, page)}
+        ${failed && failed.id !== job?.id && html`<p class="notice">${repairText(failed, false)}</p>`}
+        ${await installedView(options, page)}
         ${!needsAttention && recommendedView(store, page)} ${await lastJobs(jobService, page)}
       </div>`;
   };
@@ -94,13 +97,6 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
     </div>
     <a class="button" href="${wizardHref(page, version)}">Upgrade to ${last}</a>
   </section>`;
-}
-
-/** A failed job that is not the newest one blocks other upgrades too. */
-function repairNotice(store: ReadableStore): Html | false {
-  const failed = findJobToRepair(store);
-  const isShown = failed?.id === store.read(newestJob)?.id;
-  return failed !== undefined && !isShown && html`<p class="notice">${repairText(failed, false)}</p>`;
 }
 
 /** The version to which a rollback of the newest patch returns. Undefined if a rollback would be refused. */

@@ -36,7 +36,11 @@ export function phasesView(job: Job, plan: Plan | undefined, now: number): Html 
   const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
   const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
   return html`${partList('Versions', [
-    ...hops.map((hop) => joinParts(hopLabel(hop, hops.length, plan), ofHop(hop))),
+    ...hops.map((hop) => {
+      const to = plan?.hops[hop]?.to;
+      const label = `Version ${hop + 1} of ${hops.length}`;
+      return joinParts(to === undefined ? label : `${label}: ${to}`, ofHop(hop));
+    }),
     ...parts.filter(({ hop }) => hop === undefined),
   ])}
     ${current !== undefined && partList(`Phases of version ${current + 1}`, ofHop(current))}`;
@@ -48,12 +52,6 @@ type Part = {
   readonly ms: number;
   readonly hop?: number | undefined;
 };
-
-function hopLabel(hop: number, count: number, plan: Plan | undefined): string {
-  const to = plan?.hops[hop]?.to;
-  const label = `Version ${hop + 1} of ${count}`;
-  return to === undefined ? label : `${label}: ${to}`;
-}
 
 function joinParts(label: string, parts: readonly Part[]): Part {
   const isAll = (state: PartState) => parts.every((part) => part.state === state);

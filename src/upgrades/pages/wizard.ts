@@ -16,12 +16,12 @@ import { type Html, html } from '../../lib/html.ts';
 import { type Field, boxName, describeField, readFields } from '../../rest/fields.ts';
 import { jsonObject, reference } from '../../rest/field-types.ts';
 import { ownPath } from '../../rest/request.ts';
-import type { FormError, FormPage } from '../../rest/resource.ts';
+import type { FormPage } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import { type PlannedHop, digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
+import { digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
 import { type PreparedJob, hasRelease } from '../planning/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import { planUpgrade } from '../planning/upgrade-request.ts';
@@ -87,9 +87,16 @@ export async function upgradeWizard(
   // Without a plan, the version itself is the problem. No setting can solve it.
   const isBlocked = prepared.plan.steps.length === 0;
   const isPlanned = asksForPlan && problems.length === 0;
-  const found = { message: 'This upgrade cannot start:', details: visible.map(pageMessage) };
-  // What concerns the start stands beside its button.
-  const error = page.error && { message: page.error.message, details: startProblemsIn(page.error, start) };
+  // The page has no fields of these names: it asks for the version first and has one control per setting.
+  const details = visible.map((problem) =>
+    ['versionManifest', 'upgradeSettings'].includes(problem.field ?? '')
+      ? problem.message
+      : formatProblem(problem),
+  );
+  const found = { message: 'This upgrade cannot start:', details };
+  // What concerns the start stands beside its button. The plan lists the other problems again.
+  const isOfStart = (_detail: string, index: number) => (page.error?.problems[index]?.field ?? '') in start;
+  const error = page.error && { message: page.error.message, details: page.error.details.filter(isOfStart) };
   const settings =
     version !== undefined && entered.length > 0 && settingsForm(version, entered, visible, page);
 
@@ -102,11 +109,6 @@ export async function upgradeWizard(
     ${!isPlanned && !isBlocked && settings}
     <p><a href="${page.href('system', 'upgrades', 'available')}">Choose another version</a></p>
   </section>`;
-}
-
-/** The plan lists the other problems again. */
-function startProblemsIn({ problems, details }: FormError, start: StartFields): string[] {
-  return details.filter((_detail, index) => (problems[index]?.field ?? '') in start);
 }
 
 /** Without a session, the form would be refused. */
@@ -240,12 +242,6 @@ function inPageWords(problem: SettingProblem, entered: readonly EnteredSetting[]
   return isMissing ? { ...problem, message: `${one.field.label}: choose a file.` } : problem;
 }
 
-/** The page has no fields of these names: it asks for the version first and has one control per setting. */
-function pageMessage(problem: SettingProblem): string {
-  const isOnPage = problem.field !== 'versionManifest' && problem.field !== 'upgradeSettings';
-  return isOnPage ? formatProblem(problem) : problem.message;
-}
-
 type PlanOptions = {
   readonly store: ReadableStore;
   /** The form that changes the settings. */
@@ -286,7 +282,13 @@ function planView(
       ],
       'figures',
     )}
-    ${plan.hops.length > 1 && hopsView(plan.hops)}
+    ${
+      plan.hops.length > 1 &&
+      html`<p>The job performs these upgrades one after the other:</p>
+        <ol class="hops" aria-label="Upgrades">
+          ${plan.hops.map((hop) => html`<li>${hop.from} → <strong>${hop.to}</strong></li> `)}
+        </ol>`
+    }
     ${entered.length > 0 && renderFacts(entered.map((one) => [one.field.label, settingSummary(one)]))}
     ${
       settings &&
@@ -312,13 +314,6 @@ function explainCancelling(prepared: PreparedJob): string {
   return hasRelease(prepared)
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';
-}
-
-function hopsView(hops: readonly PlannedHop[]): Html {
-  return html`<p>The job performs these upgrades one after the other:</p>
-    <ol class="hops" aria-label="Upgrades">
-      ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
-    </ol>`;
 }
 
 function imageTable({ plan }: PreparedJob): Html {

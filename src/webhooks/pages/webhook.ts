@@ -40,7 +40,11 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const failures = hasFailed && (await store.deliveries.page({ ...filter, states: ['failed'] }, 0, 1));
     const failed = failures ? failures.deliveries[0] : undefined;
     const colour = view.health !== 'ok' ? healthMarks[view.health].colour : outcomeColours[outcome ?? 'none'];
-    return html`${renderActions(page, undelivered)} ${signInHint(page, 'get buttons here')}
+    return html`<div class="lead-actions" id="actions" data-live="5">
+        ${!webhook.active && undelivered === 0 && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
+        ${linkButton(page, formHref(page, here('edit')), 'Edit', 'plain')}
+      </div>
+      ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
           <div class="health ${colour}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
@@ -91,14 +95,6 @@ function renderResult(page: PageContext<Webhook>, label: string, delivery: Deliv
     ${link}, ${renderAgo(endOf(attempt), page.now)}:
     <strong>${status ?? 'none'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}
   </p>`;
-}
-
-function renderActions(page: PageContext<Webhook>, undelivered: number): Html {
-  const { subject: webhook, here } = page;
-  return html`<div class="lead-actions" id="actions" data-live="5">
-    ${!webhook.active && undelivered === 0 && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
-    ${linkButton(page, formHref(page, here('edit')), 'Edit', 'plain')}
-  </div>`;
 }
 
 function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {

@@ -142,7 +142,12 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
             }
             <div class="session">
               <span id="fresh" class="good" hidden>● Live</span>
-              <span id="mode">${banner && modeMark(banner)}</span>
+              <span id="mode">${
+                banner &&
+                (banner.href === undefined
+                  ? html`<span class="state warn">Read-only</span>`
+                  : html`<a class="state warn" href="${banner.href}">Read-only</a>`)
+              }</span>
               ${session && accountMenu(session, theme)}
             </div>
           </div>
@@ -219,12 +224,6 @@ function navigationLink({ name, href, current, count }: NavigationLink): Html {
       }</a
     >
   </li> `;
-}
-
-function modeMark({ href }: Banner): Html {
-  return href === undefined
-    ? html`<span class="state warn">Read-only</span>`
-    : html`<a class="state warn" href="${href}">Read-only</a>`;
 }
 
 function crumbView({ name, href }: Crumb, index: number, all: readonly Crumb[]): Html {

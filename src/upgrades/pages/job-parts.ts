@@ -24,15 +24,11 @@ const states: Readonly<Record<JobState, { label: string; className: string }>> =
 };
 
 /** The button says in which direction the job continues. */
-export function resumeButton(
-  { id, reverting }: Job,
-  page: PageContext<unknown>,
-  next?: string,
-): Html | false {
+export function resumeButton({ id, reverting }: Job, page: PageContext<unknown>, next: string): Html | false {
   return pageButton(page, {
     label: reverting ? 'Resume putting back' : 'Resume',
     action: page.href('system', 'jobs', id, 'resume'),
-    ...(next !== undefined && { next }),
+    next,
     isPrimary: true,
     worksWhileReadOnly: true,
   });

@@ -246,20 +246,13 @@ function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageF
   if (job.messageCount > 0 && count === 0) return removedMessages;
   const { component, text, areErrors } = filter;
   const isCut = found > lines.length;
+  const kinds = [{ value: 'errors', label: 'Errors only' }];
   return html`<section class="log" aria-labelledby="messages">
     <h3 id="messages">${component ? `Messages about ${component.name}` : 'Messages'}</h3>
     ${renderToolbar({
       action: '',
       search: { label: 'Search messages', value: text },
-      filters: [
-        renderSelect(
-          'show',
-          'Kind',
-          'All messages',
-          [{ value: 'errors', label: 'Errors only' }],
-          areErrors ? 'errors' : '',
-        ),
-      ],
+      filters: [renderSelect('show', 'Kind', 'All messages', kinds, areErrors ? 'errors' : '')],
       keep: component ? { component: component.name } : {},
     })}
     <p class="hint">

@@ -26,11 +26,14 @@ export function showDelivery(
     const { subject: delivery } = page;
     const webhook = store.get(webhooks, delivery.webhookId);
     const waiting = explainWaiting(store, delivery, page.now);
+    const { webhookId, redeliveryOf, redeliveredAs } = delivery;
+    const linkTo = (id: string | null, text: string) =>
+      id !== null && html`<a href="${deliveryHref(page, { webhookId, id })}">${text}</a> `;
     return html`<div class="split even">
       <div id="delivery" data-live="2">
         <div class="lead-actions">
           <span role="status">${renderDeliveryState(delivery)} ${sentenceOf(delivery)}</span>
-          ${waiting && html`<span>${waiting}</span>`} ${repetitionLinks(page, delivery)}
+          ${waiting && html`<span>${waiting}</span>`} ${linkTo(redeliveryOf, 'Repeats an earlier delivery')}${linkTo(redeliveredAs, 'Was redelivered: show the newer delivery')}
           ${renderAction(page, webhook)}
         </div>
         ${signInHint(page, 'get buttons here')}
@@ -75,13 +78,6 @@ function explainWaiting(store: ReadableStore, delivery: Delivery, now: number): 
   return at > now
     ? html`Attempt ${number} is due in ${formatDuration(at - now)}, at ${renderTime(at)}.`
     : html`Attempt ${number} is due or in progress.`;
-}
-
-function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
-  const { webhookId, redeliveryOf, redeliveredAs } = delivery;
-  const link = (id: string | null, text: string) =>
-    id !== null && html`<a href="${deliveryHref(page, { webhookId, id })}">${text}</a> `;
-  return html`${link(redeliveryOf, 'Repeats an earlier delivery')}${link(redeliveredAs, 'Was redelivered: show the newer delivery')}`;
 }
 
 function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [string, Html | string][] {

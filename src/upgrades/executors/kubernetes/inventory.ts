@@ -102,14 +102,15 @@ function planContainers(
         ...new Set(matches.flatMap(({ problems }) => problems)),
         ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`)),
       ]),
-      ...clusterProblems(findUnhealthy(moved, state.jobEnds), true),
+      ...clusterProblems(findUnhealthy(moved, state.jobEnds, false), true),
     ],
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
-      ...formatAdded(added),
-      ...formatAbandoned(state),
-      ...formatUnhealthyNotices(moved, state.jobEnds),
-      ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
+      ...cutTexts(formatAdded(added)),
+      ...cutTexts(formatOthers(workloads.flat(), planned, state)),
+      ...cutTexts(formatAbandoned(state)),
+      ...cutTexts(findUnhealthy(moved, state.jobEnds, true).map((text) => `${text} ${toleratedText}`)),
+      ...cutTexts(state.templates.notices),
       ...state.notices,
     ],
   };
@@ -140,15 +141,30 @@ function hasImages({ parts }: Workload): boolean {
 }
 
 function formatAdded(added: readonly Container[]): string[] {
-  const rest = added.length - maxNotices;
-  return [
-    ...added
-      .slice(0, maxNotices)
-      .map(
-        ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
-      ),
-    ...(rest > 0 ? [`No workload has ${formatNumber(rest)} more new containers.`] : []),
+  return added.map(
+    ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
+  );
+}
+
+/** Containers whose names are not in the plan, with an image that it replaces elsewhere. */
+function formatOthers(
+  moved: readonly Workload[],
+  planned: ReadonlyMap<string, string>,
+  { workloads = [], templates }: NamespaceState,
+): string[] {
+  const changes = moved.flatMap(({ parts }) => parts.filter((part) => part.image !== part.formerImage));
+  const replaced = new Set(changes.map(({ formerImage }) => formerImage));
+  const containers = [
+    ...workloads.flatMap((found) => found.containers.map((one) => ({ ...one, path: pathOf(found) }))),
+    ...templates.workloads.flatMap(({ name: path, parts }) =>
+      parts.map(({ container: name, image }) => ({ name, image, path })),
+    ),
   ];
+  return containers
+    .filter(({ path, name, image }) => replaced.has(image) && !planned.has(keyOf(path, name)))
+    .map(
+      ({ path, name, image }) => `${path}: its container ${name} also uses the image ${image}, and keeps it.`,
+    );
 }
 
 const endsOfAbandoned: Readonly<Partial<Record<JobEnd, string>>> = {
@@ -161,12 +177,10 @@ function formatAbandoned({ workloads = [], jobEnds }: NamespaceState): string[] 
   const { job, state, formerImages } = annotations;
   return workloads
     .filter((found) => isAbandoned(found, jobEnds))
-    .slice(0, maxNotices)
     .map((found) => {
       const { [job]: id = '', [state]: is = '', [formerImages]: former = '' } = found.annotations;
       const end = endsOfAbandoned[endOf(found, jobEnds)] ?? '';
-      const text = `${pathOf(found)} was changed by the job ${id}, ${end} (${state}: ${is}; ${formerImages}: ${former}).`;
-      return truncate(text, maxMessage);
+      return `${pathOf(found)} was changed by the job ${id}, ${end} (${state}: ${is}; ${formerImages}: ${former}).`;
     });
 }
 
@@ -222,8 +236,12 @@ function uniqueNames(containers: readonly Container[]): string[] {
 }
 
 /** The texts contain names and messages from the cluster, which may be long. */
+function cutTexts(texts: readonly string[], max = maxNotices): string[] {
+  return texts.slice(0, max).map((text) => truncate(text, maxMessage));
+}
+
 function clusterProblems(messages: readonly string[], isTransient = false): Problem[] {
-  const texts = messages.slice(0, maxProblems).map((message) => truncate(message, maxMessage));
+  const texts = cutTexts(messages, maxProblems);
   return problemsOf('cluster', texts).map((problem) => (isTransient ? { ...problem, isTransient } : problem));
 }
 
@@ -238,22 +256,13 @@ function swapImages({ parts, ...workload }: Workload): Workload {
   };
 }
 
-function findUnhealthy(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
-  return moved
-    .filter((found) => !isHealthy(found) && !mayBeUnhealthy(found, jobEnds))
-    .map((found) => `${formatUnhealthy(found)}.`);
-}
+const toleratedText =
+  'This does not block the upgrade, because a job that did not succeed has changed the workload.';
 
-function formatUnhealthyNotices(moved: readonly ClusterWorkload[], jobEnds: JobEnds): string[] {
+function findUnhealthy(moved: readonly ClusterWorkload[], jobEnds: JobEnds, isTolerated: boolean): string[] {
   return moved
-    .filter((found) => !isHealthy(found) && mayBeUnhealthy(found, jobEnds))
-    .slice(0, maxNotices)
-    .map((found) =>
-      truncate(
-        `${formatUnhealthy(found)}. This does not block the upgrade, because a job that did not succeed has changed the workload.`,
-        maxMessage,
-      ),
-    );
+    .filter((found) => !isHealthy(found) && mayBeUnhealthy(found, jobEnds) === isTolerated)
+    .map((found) => `${formatUnhealthy(found)}.`);
 }
 
 function formatUnhealthy(found: ClusterWorkload): string {

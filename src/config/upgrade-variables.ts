@@ -53,7 +53,7 @@ export const kubernetes = {
     .describe('kubernetes: how many workloads are updated at the same time.'),
   ROLLOUT_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(600)
-    .describe('kubernetes: how long a rollout may make no progress before the job fails.'),
+    .describe('kubernetes: how long a rollout without a deadline, or a pod of a step, may stand still.'),
   CLUSTER_PATIENCE_SECONDS: integerText(1, 86_400)
     .default(300)
     .describe(

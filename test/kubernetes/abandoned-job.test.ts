@@ -1,9 +1,8 @@
 // A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed:
 // the plan of the next one names them.
 import { expect, it } from 'vitest';
-import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import type { Cluster } from './cluster.ts';
-import { type Steward, imagesIn, openSteward, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { imagesIn, openSteward, openWorkloads, textsOf } from './upgrade-kit.ts';
 import { imageOf } from './workloads.ts';
 
 const names = ['part-1', 'part-2', 'part-3'];
@@ -23,8 +22,7 @@ const openNamespace = () => openWorkloads(names);
 
 /** A Steward with an empty store of its own, and a manifest of one version. */
 async function startSteward(cluster: Cluster, version: { id: string }) {
-  const steward: Steward = await openSteward(cluster, [version], {
-    findJobEnd: (jobId) => findJobEnd(steward.server.store, jobId),
+  const steward = await openSteward(cluster, [version], {
     // The job of a process that was killed does not release the lock.
     hasEnded: () => Promise.resolve(true),
   });

@@ -74,7 +74,7 @@ describe('an updated workload', () => {
       ['Normal', 'UpgradeReverted'],
     ]);
     expect(events[1]?.message).toMatch(/^deployment\/a: the pod a-\S+ cannot pull the image a:2-missing/);
-    expect(events[2]?.message).toBe('Put back to the former image a:1 (job job)');
+    expect(events[2]?.message).toBe('Put back to its former image a:1 (job job)');
   });
 
   it('gets no Event from a process that no longer owns the job', async () => {

@@ -152,7 +152,7 @@ describe.each([
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().inventory()).planReverts(moves);
+    const { workloads: back } = (await on.start().inventory()).planReverts(moves, '10.9.1.1234');
     for (const workload of back.flat()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });

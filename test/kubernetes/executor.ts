@@ -18,7 +18,7 @@ export function createTestExecutor(
     cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
     runtime,
     hasEnded: () => Promise.resolve(false),
-    findJobEnd: () => Promise.resolve('succeeded'),
+    findJobEnd: () => Promise.resolve({ state: 'succeeded', from: '' }),
     hasDatabase: true,
     parallelism: 1,
     imageRegistry: undefined,

@@ -115,7 +115,7 @@ it('a rollback is checked too', async () => {
   const { state, messages } = await end();
   expect(state).toBe('success');
   expect(textsOf(messages.slice(failed.messages.length), 2038, 2904)).toEqual([
-    'The workload deployment/map-tiles was put back to its former image map-tiles:2.',
+    'The workload deployment/map-tiles was put back to the image map-tiles:2 of the version.',
   ]);
   expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
 });
@@ -363,7 +363,7 @@ it('a rollback does not say of a workload that another client has put back that 
   const { state, messages } = await end();
   expect(state).toBe('success');
   expect(textsOf(messages, 2904)).toEqual([
-    'The workload deployment/map-tiles was put back to its former image map-tiles:2.',
-    'The workload deployment/map-server already has its former image map-server:2.',
+    'The workload deployment/map-tiles was put back to the image map-tiles:2 of the version.',
+    'The workload deployment/map-server already has the image map-server:2 of the version.',
   ]);
 });

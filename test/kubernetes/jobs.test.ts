@@ -252,6 +252,48 @@ it('a rollback reverts patches', async () => {
   expect(await images()).toEqual(['map-server:2', 'map-tiles:2', 'store-queue:2']);
 });
 
+it('a rollback restores what was recorded before the job from its version, and else the images of that version', async () => {
+  const { start, end, images, setImage } = await open([
+    patch('pat_a', '1300', '1234', '2'),
+    patch('pat_b', '1301', '1300', '3'),
+    patch('pat_c', '1302', '1301', '4', ['MAP_SERVER']),
+  ]);
+  const run = async (operation: string, id: string) => {
+    await start(operation, id);
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    return textsOf(messages, 2904);
+  };
+  const pinned = `map-server@sha256:${'a'.repeat(64)}`;
+  await run('upgrade', 'pat_a');
+  await setImage('map-server', pinned);
+  // This job sets its images twice.
+  await run('upgrade', 'pat_c');
+  expect(await run('rollback', 'pat_a')).toEqual([
+    '2904 The workload statefulset/store-queue was put back to its former image store-queue:2.',
+    '2904 The workload deployment/map-tiles was put back to its former image map-tiles:2.',
+    `2904 The workload deployment/map-server was put back to its former image ${pinned}.`,
+  ]);
+  expect(await images()).toEqual([pinned, 'map-tiles:2', 'store-queue:2']);
+  expect((await start('plan', 'pat_a')).problems).toEqual([
+    'versionManifest: 10.9.1.1300 is installed already.',
+  ]);
+  // The record of the newer job has the images of the version in between.
+  await run('upgrade', 'pat_b');
+  await run('upgrade', 'pat_c');
+  expect((await run('rollback', 'pat_a')).at(-1)).toBe(
+    '2904 The workload deployment/map-server was put back to the image map-server:2 of the version.',
+  );
+  // A repair records the images that it replaces, which belong to no version.
+  await run('upgrade', 'pat_b');
+  await setImage('map-server', 'map-server:hotfix');
+  await run('upgrade', 'pat_b');
+  expect((await run('rollback', 'pat_a')).at(-1)).toContain('to the image map-server:2 of the version.');
+  // Another image than the one that was put back is drift.
+  await setImage('map-tiles', 'map-tiles:1');
+  expect((await start('plan', 'pat_a')).notices[0]).toMatch(/^1 of 3 .*: deployment\/map-tiles\.$/);
+});
+
 it('as many workloads are updated at once as parallelism allows', async () => {
   const { cluster, start, end, waitForCode } = await open([patch('pat', '1300', '1234', '2-stuck')], {
     parallelism: 2,

@@ -94,7 +94,7 @@ it('every matching workload whose rollout could not complete is a problem, and n
   await on.patch('Deployment', 'half', { metadata: { annotations: { 'steward/job': 'interrupted' } } });
   await on.patch('Deployment', 'sick', { metadata: { annotations: { 'steward/job': 'finished' } } });
   const findJobEnd = (job: string) =>
-    Promise.resolve<JobEnd>(job === 'finished' ? 'succeeded' : 'unfinished');
+    Promise.resolve<JobEnd>({ state: job === 'finished' ? 'succeeded' : 'unfinished', from: '' });
   for (const name of ['ondelete', 'part']) await on.settled('StatefulSet', name);
   await on.settled('DaemonSet', 'daemon');
   const names = ['HALF', 'PAUSED', 'ONDELETE', 'DAEMON', 'PART', 'SICK', 'THERE'];

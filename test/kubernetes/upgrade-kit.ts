@@ -3,7 +3,8 @@
 import { expect, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Permission } from '../../src/upgrades/executors/kubernetes/namespace.ts';
-import { startServer } from '../kit/server.ts';
+import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
+import { type Server, startServer } from '../kit/server.ts';
 import type { TestStore } from '../kit/store.ts';
 import { type Cluster, type Rule, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
@@ -128,8 +129,8 @@ export async function openSteward(
   versions: readonly object[],
   { store, ...options }: StewardOptions = {},
 ) {
-  const server = await startServer({
-    executor: createTestExecutor(cluster, options),
+  const server: Server = await startServer({
+    executor: createTestExecutor(cluster, { findJobEnd: (id) => findJobEnd(server.store, id), ...options }),
     ...(store && { store }),
   });
   onTestFinished(() => server.close());

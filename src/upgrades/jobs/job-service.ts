@@ -89,9 +89,9 @@ async function findJob(store: ReadableStore, id: string): Promise<Job | undefine
 
 export async function findJobEnd(store: ReadableStore, id: string): Promise<JobEnd> {
   const job = await findJob(store, id);
-  if (!job) return 'unknown';
-  if (job.state === 'success') return 'succeeded';
-  return job.kind === 'patch' ? 'reverted' : 'unfinished';
+  if (!job) return { state: 'unknown', from: '' };
+  if (job.state === 'success') return { state: 'succeeded', from: job.from };
+  return { state: job.kind === 'patch' ? 'reverted' : 'unfinished', from: job.from };
 }
 
 /** False for a job that the store does not know. */

@@ -86,9 +86,7 @@ const texts = {
   2903: ({ cause }) => `The job was cancelled by ${cause}.`,
   2904: ({ name, image, isPatched }) => {
     if (image === '') return `The workload ${name} was removed: it had no former image.`;
-    return isPatched
-      ? `The workload ${name} was put back to its former image ${image}.`
-      : `The workload ${name} already has its former image ${image}.`;
+    return `The workload ${name} ${isPatched ? 'was put back to' : 'already has'} ${image}.`;
   },
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
   2906: ({ name }) => `The hook ${name} started.`,

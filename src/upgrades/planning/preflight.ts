@@ -186,8 +186,8 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     return { ...base, ...noPlan, to: null, problems: [{ field: 'versionManifest', message }] };
   }
   const after = afterRollback(present, target);
-  const movePlan = inventory.planReverts(movesBetween(present, after));
   const to = formatVersion(target);
+  const movePlan = inventory.planReverts(movesBetween(present, after), to);
   const hop = { from: base.from, to, installs: [], isRelease: false, after };
   const build = () => planRollback(movePlan.workloads.flat(), inventory.performers);
   return { ...base, to, ...planJob(movePlan, [hop], build) };

@@ -16,19 +16,28 @@ export type Workload = {
   readonly name: string;
   readonly component: string;
   readonly parts: readonly WorkloadContainer[];
+  /** Whether its former images are only those of a version: what was there before it is not recorded. */
+  readonly isOfVersion?: boolean;
 };
 
 /**
  * How the job that has changed a workload last has ended. A failed release is `unfinished`: it is not reverted, the
  * next job continues it. A failed patch is `reverted`, as far as that was possible. The store may not know the job.
  */
-export type JobEnd = 'succeeded' | 'unfinished' | 'reverted' | 'unknown';
+export type JobEnd = {
+  readonly state: 'succeeded' | 'unfinished' | 'reverted' | 'unknown';
+  /** The version before the job. */
+  readonly from: string;
+};
 
 /** Every workload adds steps to the plan and messages to the job, which are stored and returned as a whole. */
 export const maxWorkloads = 10_000;
 
+/** Of former images it says where they come from. */
 export function formatImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
-  return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
+  const images = [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
+  if (which === 'image' || images === '') return images;
+  return workload?.isOfVersion ? `the image ${images} of the version` : `its former image ${images}`;
 }
 
 export function templatePath(name: string): string {
@@ -64,8 +73,8 @@ export type Inventory = {
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
   /** Gives the images of the installed version to the workloads that have others. */
   readonly planRepair: (present: Deployment) => RepairPlan;
-  /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
-  readonly planReverts: (moves: readonly Move[]) => MovePlan;
+  /** In these workloads `image` is the present image and `formerImage` the target of the rollback `to` a version. */
+  readonly planReverts: (moves: readonly Move[], to: string) => MovePlan;
 };
 
 /** `then` is undefined if the target version does not have the container. */

@@ -160,7 +160,12 @@ const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
     { cause: 'after a restart' },
   ],
   2903: [{ cause: '<user>' }],
-  2904: [{}, { isPatched: false }, { image: '' }],
+  2904: [
+    { image: 'its former image <image>' },
+    { image: 'the image <image> of the version' },
+    { image: 'its former image <image>', isPatched: false },
+    { image: '' },
+  ],
 };
 
 export function textsOf(messageCode: Code): string[] {

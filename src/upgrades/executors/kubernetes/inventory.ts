@@ -20,7 +20,7 @@ import { type Deployment, installedContainers } from '../../versions/deployment.
 import type { Container, Version } from '../../versions/manifest.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 import { type JobEnds, type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
-import { annotations, parseImages } from './patch.ts';
+import { annotations, parseImages, states } from './patch.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterContainer, type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -48,7 +48,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
       return drift === undefined ? plan : { ...plan, notices: [...plan.notices, drift] };
     },
     planRepair: (present) => planRepair(present, state, options),
-    planReverts: (moves) => planReverts(moves, state, options),
+    planReverts: (moves, to) => planReverts(moves, to, state, options),
   };
 }
 
@@ -122,7 +122,8 @@ function planRepair(present: Deployment, state: NamespaceState, options: Invento
   const isAssumed = present.patches.length === 0 && present.release.id === freshRelease.id;
   const containers = isAssumed ? [] : [...installedContainers(present).values()];
   const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
-  const differing = workloads.filter((workload) => !hasImages(workload));
+  const putBack = findRecords(state, states.formerImage);
+  const differing = workloads.filter((workload) => !hasImages(workload, putBack.get(workload.name)));
   const names = differing.map(({ name }) => name);
   const tolerant = { ...options, optionalContainers: ['*'] };
   const plan = planContainers([{ containers, newContainers: [] }], state, tolerant, ({ name }) =>
@@ -133,11 +134,23 @@ function planRepair(present: Deployment, state: NamespaceState, options: Invento
   return { ...plan, drift: names.length > 0 ? drift : undefined };
 }
 
-/** An image that is also pinned by its digest is the same. */
-function hasImages({ parts }: Workload): boolean {
+/** An image that is also pinned by its digest is the same. So is one that a rollback has put back. */
+function hasImages({ parts }: Workload, putBack?: ReadonlyMap<string, string>): boolean {
   return parts.every(
-    ({ image, formerImage }) => formerImage === image || formerImage?.startsWith(`${image}@`),
+    ({ container, image, formerImage: present }) =>
+      present === image || present?.startsWith(`${image}@`) || present === putBack?.get(container),
   );
+}
+
+/** The former images that jobs have recorded, if they have succeeded, by the names of the workloads. */
+function findRecords({ workloads = [], jobEnds }: NamespaceState, wanted: string, from?: string) {
+  const records = workloads.flatMap((found) => {
+    const { [annotations.state]: is, [annotations.formerImages]: images } = found.annotations;
+    const end = endOf(found, jobEnds);
+    const isKnown = is === wanted && end.state === 'succeeded' && end.from === (from ?? end.from);
+    return isKnown ? [[pathOf(found), parseImages(images)] as const] : [];
+  });
+  return new Map(records);
 }
 
 function formatAdded(added: readonly Container[]): string[] {
@@ -167,7 +180,7 @@ function formatOthers(
     );
 }
 
-const endsOfAbandoned: Readonly<Partial<Record<JobEnd, string>>> = {
+const endsOfAbandoned: Readonly<Partial<Record<JobEnd['state'], string>>> = {
   unknown: 'which this Steward does not know',
   reverted: 'which did not put it back',
 };
@@ -179,7 +192,7 @@ function formatAbandoned({ workloads = [], jobEnds }: NamespaceState): string[] 
     .filter((found) => isAbandoned(found, jobEnds))
     .map((found) => {
       const { [job]: id = '', [state]: is = '', [formerImages]: former = '' } = found.annotations;
-      const end = endsOfAbandoned[endOf(found, jobEnds)] ?? '';
+      const end = endsOfAbandoned[endOf(found, jobEnds).state] ?? '';
       return `${pathOf(found)} was changed by the job ${id}, ${end} (${state}: ${is}; ${formerImages}: ${former}).`;
     });
 }
@@ -188,16 +201,16 @@ function formatAbandoned({ workloads = [], jobEnds }: NamespaceState): string[] 
 function isAbandoned(found: ClusterWorkload, jobEnds: JobEnds): boolean {
   const former = parseImages(found.annotations[annotations.formerImages]);
   const isChanged = found.containers.some(({ name, image }) => (former.get(name) ?? image) !== image);
-  return isChanged && endsOfAbandoned[endOf(found, jobEnds)] !== undefined;
+  return isChanged && endsOfAbandoned[endOf(found, jobEnds).state] !== undefined;
 }
 
 /** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
 function mayBeUnhealthy(found: ClusterWorkload, jobEnds: JobEnds): boolean {
-  return endOf(found, jobEnds) === 'unfinished' || isAbandoned(found, jobEnds);
+  return endOf(found, jobEnds).state === 'unfinished' || isAbandoned(found, jobEnds);
 }
 
 function endOf({ annotations: found }: ClusterWorkload, jobEnds: JobEnds): JobEnd {
-  return jobEnds.get(found[annotations.job] ?? '') ?? 'succeeded';
+  return jobEnds.get(found[annotations.job] ?? '') ?? { state: 'succeeded', from: '' };
 }
 
 function groupUnmatched(
@@ -218,7 +231,14 @@ function groupUnmatched(
   };
 }
 
-function planReverts(moves: readonly Move[], state: NamespaceState, options: InventoryOptions): MovePlan {
+function planReverts(
+  moves: readonly Move[],
+  to: string,
+  state: NamespaceState,
+  options: InventoryOptions,
+): MovePlan {
+  // A newer job may have recorded the images of a version in between.
+  const recorded = findRecords(state, states.image, to);
   const containers = moves.flatMap(({ then }) => then ?? []);
   const plan = planContainers([{ containers, newContainers: [] }], state, options);
   const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
@@ -226,7 +246,7 @@ function planReverts(moves: readonly Move[], state: NamespaceState, options: Inv
     unknown.length > 0 ? [`the target version does not name the images of ${formatList(unknown)}.`] : [];
   return {
     ...plan,
-    workloads: plan.workloads.map((list) => list.map(swapImages)),
+    workloads: plan.workloads.map((list) => list.map((one) => swapImages(one, recorded.get(one.name)))),
     problems: [...plan.problems, ...clusterProblems(problems)],
   };
 }
@@ -245,13 +265,15 @@ function clusterProblems(messages: readonly string[], isTransient = false): Prob
   return problemsOf('cluster', texts).map((problem) => (isTransient ? { ...problem, isTransient } : problem));
 }
 
-function swapImages({ parts, ...workload }: Workload): Workload {
+function swapImages({ parts, ...workload }: Workload, recorded?: ReadonlyMap<string, string>): Workload {
+  const isOfVersion = !parts.every(({ container }) => recorded?.has(container));
   return {
     ...workload,
+    isOfVersion,
     parts: parts.map(({ container, image, formerImage }) => ({
       container,
       image: formerImage ?? image,
-      formerImage: image,
+      formerImage: (isOfVersion ? undefined : recorded?.get(container)) ?? image,
     })),
   };
 }

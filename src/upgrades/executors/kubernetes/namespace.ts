@@ -177,7 +177,7 @@ async function findJobEnds(
   const ends = new Map<string, JobEnd>();
   for (const job of new Set(workloads.flatMap((one) => one.annotations[annotations.job] ?? [])))
     // Other clients can write annotations, so not every value is the id of a job.
-    ends.set(job, /^[\w-]{1,64}$/.test(job) ? await findJobEnd(job) : 'unknown');
+    ends.set(job, /^[\w-]{1,64}$/.test(job) ? await findJobEnd(job) : { state: 'unknown', from: '' });
   return ends;
 }
 

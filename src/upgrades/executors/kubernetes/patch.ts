@@ -10,7 +10,7 @@ export const annotations = {
   state: 'steward/state',
   /** The run and the step of the job that have set the images last. */
   change: 'steward/change',
-  /** The images from before the last change. */
+  /** The images from before the job. */
   formerImages: 'steward/former-images',
 } as const;
 
@@ -37,6 +37,8 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
+  const isRecorded = direction === 'image' && isChangedBy(found, direction, jobId);
+  const recorded = isRecorded ? parseImages(found.annotations[annotations.formerImages]) : [];
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
@@ -45,7 +47,7 @@ export function buildImagePatch(
         [annotations.state]: states[direction],
         [annotations.change]: change,
         [annotations.formerImages]: JSON.stringify(
-          Object.fromEntries(parts.map(({ container, formerImage }) => [container, formerImage])),
+          Object.fromEntries([...parts.map((part) => [part.container, part.formerImage]), ...recorded]),
         ),
       },
     },
@@ -69,13 +71,13 @@ export function parseImages(text: string | undefined): ReadonlyMap<string, strin
 
 /** Whether this step has set the images before: by an earlier try, or in a process that this one has replaced. */
 export function isPatchedBy(
-  { annotations: found }: ClusterWorkload,
+  found: ClusterWorkload,
   direction: Direction,
   { jobId, change }: Pick<StepContext, 'jobId' | 'change'>,
 ): boolean {
-  return (
-    found[annotations.job] === jobId &&
-    found[annotations.state] === states[direction] &&
-    found[annotations.change] === change
-  );
+  return isChangedBy(found, direction, jobId) && found.annotations[annotations.change] === change;
+}
+
+function isChangedBy({ annotations: found }: ClusterWorkload, direction: Direction, jobId: string): boolean {
+  return found[annotations.job] === jobId && found[annotations.state] === states[direction];
 }

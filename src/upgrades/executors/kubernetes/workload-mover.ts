@@ -162,7 +162,7 @@ export class WorkloadMover {
     const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All pods run';
     if (direction === 'image')
       await this.#writeEvent(move, found, 'UpgradeCompleted', `${what} the image ${images}`);
-    else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
+    else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to ${images}`);
   }
 
   async #waitForRollout(move: WorkloadMove): Promise<ClusterWorkload> {

@@ -40,6 +40,8 @@ type System = {
   deleted: Set<string>;
   /** Goes up, so that the order of ends is the order of calls. */
   clock: number;
+  /** Equal in one batch: what a batch discards twice may have the time of the first. */
+  discardsAt: number;
 };
 
 const create = (
@@ -109,7 +111,7 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
       };
     }
     case 'discard': {
-      const at = (system.clock += 1);
+      const at = system.discardsAt;
       return {
         onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
         onModel: () => (model.discard(change.webhookId, at), true),
@@ -149,6 +151,7 @@ function prepare(system: System, { changes, throws }: Update) {
 
 async function update(system: System, { updates }: Of<'updates'>): Promise<void> {
   system.deleted.clear();
+  system.discardsAt = system.clock += 1;
   const prepared = updates.map((one) => prepare(system, one));
   const results = await Promise.allSettled(prepared.map(({ rule }) => system.store.update(rule)));
   const outcomes = results.map((result) =>
@@ -330,7 +333,12 @@ const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>, c
   ],
   [
     'PostgreSQL',
-    (keep) => openBriefly({ runtime: timelessRuntime, retention: { ...keeping(keep), jobs: 1 } }),
+    // On a clock that stands still, a webhook is emptied before its update returns, however busy the machine is.
+    (keep) =>
+      openBriefly({
+        runtime: { ...timelessRuntime, now: () => 0 },
+        retention: { ...keeping(keep), jobs: 1 },
+      }),
     fc.constant(1000),
     // Reading every delivery takes longer than the operations.
     10,
@@ -354,6 +362,7 @@ it.each(stores)(
             events: new Map(),
             ids: 0,
             clock: 10_000,
+            discardsAt: 0,
           };
           const known = new Set<string>();
           for (const [index, request] of commands.entries()) {
@@ -372,8 +381,8 @@ it.each(stores)(
           await store.close();
         }
       }),
-      // PostgreSQL is slower, so it gets fewer runs.
-      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 5) },
+      // PostgreSQL is slower, so it gets fewer runs, and its failures are not simplified.
+      name === 'memory' ? { numRuns: runs } : { numRuns: Math.ceil(runs / 5), endOnFailure: true },
     );
   },
   300_000,

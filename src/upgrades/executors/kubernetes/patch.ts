@@ -8,7 +8,10 @@ import type { ClusterWorkload, Direction } from './workload.ts';
 export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
-  /** The run and the step of the job that have set the images last. */
+  /**
+   * The run and the step of the job that have set the images last. A process that takes over claims the change of the one
+   * before it; a resumed run claims only its own.
+   */
   change: 'steward/change',
   /** The images from before the job. */
   formerImages: 'steward/former-images',

@@ -74,14 +74,15 @@ export class Emptier {
 
   /** Resolves when all webhooks are emptied, or after a second. */
   empty(): Promise<void> {
-    const lateAt = performance.now() + waitMs;
+    const { runtime, onError } = this.#options;
+    const lateAt = runtime.now() + waitMs;
     return new Promise((resolve) => {
       const isLate = () => {
-        if (performance.now() < lateAt) return false;
+        if (runtime.now() < lateAt) return false;
         resolve();
         return true;
       };
-      void this.#emptyAll(isLate).catch(this.#options.onError).finally(resolve);
+      void this.#emptyAll(isLate).catch(onError).finally(resolve);
     });
   }
 

@@ -37,28 +37,21 @@ export function startReverting(
   return { ...start, left, refused: [] };
 }
 
-export function nextToRevert({ reverting }: Job, plan: Plan): AppliedStep | undefined {
-  return findSteps(reverting?.left ?? [], plan)[0];
+export function nextToRevert({ reverting }: Job, plan: Plan): Step | undefined {
+  return stepsAt(reverting?.left ?? [], plan)[0];
 }
 
-export type AppliedStep = { readonly index: number; readonly step: Step };
-
-function findSteps(indexes: readonly number[], { steps }: Plan): AppliedStep[] {
-  return indexes.flatMap((index) => {
-    const step = steps[index];
-    return step ? [{ index, step }] : [];
-  });
+function stepsAt(indexes: readonly number[], { steps }: Plan): Step[] {
+  return indexes.flatMap((index) => steps[index] ?? []);
 }
 
 /** Whether a newer change of the same workload was refused. This one can only be reverted after it. */
-export function waitsForRefused({ reverting }: Job, plan: Plan, { step }: AppliedStep): boolean {
-  return findSteps(reverting?.refused ?? [], plan).some((refused) => refused.step.subject === step.subject);
+export function waitsForRefused({ reverting }: Job, plan: Plan, { subject }: Step): boolean {
+  return stepsAt(reverting?.refused ?? [], plan).some((refused) => refused.subject === subject);
 }
 
-type RevertOutcome = 'put back' | 'already back' | 'refused' | 'failed';
-
-export type RevertedStep = AppliedStep & {
-  readonly outcome: RevertOutcome;
+export type RevertResult = {
+  readonly outcome: 'put back' | 'already back' | 'refused' | 'failed';
   /** Why the workload was not put back. Undefined: the message of a newer change of the workload says it. */
   readonly cause?: string;
 };
@@ -67,9 +60,10 @@ export function revertStep(
   transaction: Transaction,
   job: Job,
   plan: Plan,
-  { index, step, outcome, cause }: RevertedStep,
+  { step, outcome, cause }: RevertResult & { readonly step: Step },
   at: number,
 ): Job {
+  const { seqNum: index } = step;
   const isPutBack = outcome === 'put back' || outcome === 'already back';
   const verified =
     plan.steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
@@ -105,7 +99,7 @@ const maxNamed = 100;
 export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
   const name = 'Put back the workloads';
   const { refused = [], left = [] } = job.reverting ?? {};
-  const names = new Set(findSteps([...refused, ...left], plan).map(({ step }) => step.subject));
+  const names = new Set(stepsAt([...refused, ...left], plan).map(({ subject }) => subject));
   const cause = `${why} Not put back: ${formatList([...names], maxNamed)}. Resume the job to put them back.`;
   const lines: Line[] = [[2901, { name, cause }], [2166]];
   const stopped = { ...job, reason: `${name}: ${cause}` };

@@ -30,7 +30,14 @@ import { beginStep, needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
-import { type JobRule, type RunContext, cancelStep, runStep, updateJob } from './run-step.ts';
+import {
+  type JobRule,
+  type RunContext,
+  type RunningJob,
+  cancelStep,
+  runStep,
+  updateJob,
+} from './run-step.ts';
 
 type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
 
@@ -106,18 +113,19 @@ export class JobRunner {
     await this.#options.runtime.yieldToEventLoop();
     const job = this.#findRunning(id);
     if (signal.aborted || job?.fence !== fence) return false;
-    await this.#advance(job, plan, signal);
+    await this.#advance({ ...this.#options, job, plan, signal });
     return true;
   }
 
-  async #advance(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
+  async #advance(running: RunningJob): Promise<void> {
+    const { job, plan, signal } = running;
     const step = plan.steps[job.next];
     try {
-      if (job.reverting) await revertNext(this.#options, job, plan, signal);
-      else if (job.cancelledBy !== null) await cancelStep(this.#options, job, plan, step, signal);
+      if (job.reverting) await revertNext(running);
+      else if (job.cancelledBy !== null) await cancelStep(running, step);
       else if (step && needsBegin(job, step))
         await this.#update(job, (transaction, current, at) => beginStep(transaction, current, step, at));
-      else if (step) await runStep(this.#options, job, plan, step, signal);
+      else if (step) await runStep(running, step);
       else await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
     } catch (error) {
       if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');

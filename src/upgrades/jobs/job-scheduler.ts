@@ -6,7 +6,6 @@ import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../../lib/as
 import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
-import type { Transaction } from '../../store/transaction.ts';
 import { digestPlan } from '../planning/plan.ts';
 import { type PreparedJob, hasSameBasis, mayPass, prepareRollback } from '../planning/preflight.ts';
 import { prepareRequest } from '../planning/upgrade-request.ts';
@@ -14,7 +13,7 @@ import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
 import { failScheduled, startScheduled } from './job-schedule.ts';
 import { type Job, newestJob } from './job-table.ts';
-import { type RunContext, maxFailure } from './run-step.ts';
+import { type JobRule, type RunContext, maxFailure, updateJob } from './run-step.ts';
 
 type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
   readonly tasks: Tasks;
@@ -35,9 +34,6 @@ type ScheduledJob = Job & { readonly startAt: number };
 
 /** The job, prepared again. `digest` is the one of the plan that was accepted. */
 type Preflight = { readonly digest: string; readonly prepared: PreparedJob };
-
-/** Undefined if the job does not change yet. */
-type Rule = (transaction: Transaction, job: Job, at: number) => Job | undefined;
 
 export class JobScheduler {
   readonly #options: SchedulerOptions;
@@ -105,7 +101,8 @@ export class JobScheduler {
     const at = this.#options.runtime.now();
     if (!job || signal.aborted || this.#dueAt(job, at) > at) return;
     if (this.#hasMissed(job, at)) {
-      await this.#update(
+      await updateJob(
+        this.#options,
         job,
         failure(`it missed its start at ${new Date(job.startAt).toISOString()}.`, true),
       );
@@ -114,11 +111,11 @@ export class JobScheduler {
     try {
       const preflight = await this.#readPreflight(job);
       // Usually another process has started or ended the job meanwhile. Then this changes nothing.
-      if (!preflight) await this.#update(job, failure('its plan is missing.'));
+      if (!preflight) await updateJob(this.#options, job, failure('its plan is missing.'));
       else await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, preflight));
     } catch (error) {
       if (isUnavailable(error)) throw error;
-      await this.#update(job, failure('an unexpected error occurred; see the log.'));
+      await updateJob(this.#options, job, failure('an unexpected error occurred; see the log.'));
       throw error;
     }
   }
@@ -140,7 +137,7 @@ export class JobScheduler {
   async #startIfUnchanged(seen: ScheduledJob, { digest, prepared }: Preflight): Promise<Job | undefined> {
     const { runtime, graceMs } = this.#options;
     if (mayPass(prepared)) this.#repeatAt = runtime.now() + repeatMs;
-    const job = await this.#update(seen, (transaction, current, at) => {
+    const job = await updateJob(this.#options, seen, (transaction, current, at) => {
       // The preflight may have taken a minute. A job that it has made late starts nevertheless.
       const window = windowsAt(transaction.read(maintenanceWindows), at);
       if (!window.open && !seen.ignoresWindows) return undefined;
@@ -156,23 +153,9 @@ export class JobScheduler {
     });
     return job?.state === 'in_progress' ? job : undefined;
   }
-
-  /** Does nothing if the job has changed since `seen` was read: another process has started, moved or ended it. */
-  #update(seen: Job, rule: Rule): Promise<Job | undefined> {
-    const { store, runtime, notify } = this.#options;
-    const at = runtime.now();
-    return store.update((transaction) => {
-      const job = transaction.read(newestJob);
-      if (job?.id !== seen.id || job.state !== 'scheduled' || job.revision !== seen.revision)
-        return undefined;
-      const changed = rule(transaction, { ...job, revision: job.revision + 1 }, at);
-      if (changed) notify(transaction, changed, at);
-      return changed;
-    });
-  }
 }
 
-function failure(cause: string, hasMissedStart = false): Rule {
+function failure(cause: string, hasMissedStart = false): JobRule {
   return (transaction, job, at) =>
     failScheduled(transaction, job, { cause: truncate(cause, maxFailure), hasMissedStart }, at);
 }

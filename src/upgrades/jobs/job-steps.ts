@@ -32,6 +32,11 @@ export function attemptOf({ attempts }: Job, { seqNum }: Step): number {
   return (attempts[seqNum] ?? 0) + 1;
 }
 
+/** Whether a Job performs the step. In a simulation, nothing but a pause does. */
+export function hasJob({ action, isSkipped }: Step): boolean {
+  return action === 'run-template' && !isSkipped;
+}
+
 export function needsBegin(job: Job, { codes, isSkipped }: Step): boolean {
   return !job.isBegun && !isSkipped && codes.some(announcesStart);
 }
@@ -90,7 +95,7 @@ export function recordRepairs(
 
 /** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
 export function endStep(job: Job, step: Step): Job {
-  const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
+  const hasAttempts = hasJob(step) || step.action === 'check';
   const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
   return { ...job, attempts, isBegun: false };
 }

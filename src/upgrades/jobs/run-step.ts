@@ -8,143 +8,12 @@ import { toXmlText, truncate } from '../../lib/text.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Executor, RepairedWorkload, StepContext, TemplateRun } from '../executors/executor.ts';
-import { type Plan, type Step, movedWorkloads } from '../planning/plan.ts';
+import { type Step, movedWorkloads } from '../planning/plan.ts';
 import { nameOfStepJob } from '../planning/step-ids.ts';
 import { beginCancel } from './job-reverting.ts';
-import { type StepOutcome, advanceJob, attemptOf, recordRepairs } from './job-steps.ts';
+import { type StepOutcome, advanceJob, attemptOf, hasJob, recordRepairs } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { type OnJobChange, failJob } from './job.ts';
-
-export async function runStep(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step,
-  signal: AbortSignal,
-): Promise<void> {
-  let outcome: StepOutcome = {};
-  let failure: string | undefined;
-  const repaired: RepairedWorkload[] = [];
-  const hasJob = mayHaveJob(step);
-  const interruption = interruptOnCancel(run, job, hasJob, signal);
-  try {
-    if (!step.isSkipped)
-      outcome = await callExecutor(
-        run,
-        job,
-        step,
-        (context) => perform(run, job, plan, step, context, repaired),
-        { stopping: interruption.signal },
-      );
-  } catch (error) {
-    // An interrupted step has not failed: the process that takes the job over repeats it.
-    if (signal.aborted) return;
-    // The next decision cancels the job.
-    if (interruption.signal.aborted) return;
-    if (isUnavailable(error)) throw error;
-    failure = errorText(error);
-  } finally {
-    interruption.end();
-  }
-  await updateJob(run, job, (transaction, current, at) => {
-    const recorded = recordRepairs(transaction, current, repaired, at);
-    if (failure !== undefined) return failJob(transaction, recorded, plan, { step, cause: failure }, at);
-    return advanceJob(transaction, recorded, plan, step, outcome, at);
-  });
-}
-
-async function perform(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step,
-  context: StepContext,
-  repaired: RepairedWorkload[],
-): Promise<StepOutcome> {
-  const { id, action, workload } = step;
-  if (action === 'run-template') {
-    const { result } = await run.executor.runTemplate(templateRun(job, plan, step), context);
-    return result === undefined ? {} : { databases: toXmlText(result) };
-  }
-  if (action === 'apply' && workload) return run.executor.apply(workload, context);
-  if (action === 'rollback' && workload) return run.executor.rollback(workload, context);
-  if (action === 'check') {
-    const which = job.operation === 'rollback' ? 'formerImage' : 'image';
-    // A patch has reverted its workloads, so the steps of a resumed one have moved them again.
-    const mayRepair = job.kind !== 'patch' && attemptOf(job, step) > 1;
-    await run.executor.check(movedWorkloads(plan), which, context, mayRepair ? repaired : undefined);
-  } else if (action === 'verify' && workload) await run.executor.verify(workload, context);
-  else await run.executor.perform(id, context);
-  return {};
-}
-
-/** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
-function interruptOnCancel(run: RunContext, { id, fence }: Job, hasJob: boolean, stopping: AbortSignal) {
-  const interrupted = new AbortController();
-  const abort = () => interrupted.abort();
-  const abortIfCancelled = () => {
-    const newest = run.store.read(newestJob);
-    if (newest?.id === id && newest.fence === fence && newest.cancelledBy !== null) abort();
-  };
-  stopping.addEventListener('abort', abort);
-  const stopListening = hasJob ? run.store.onUpdate(abortIfCancelled) : () => undefined;
-  if (stopping.aborted) abort();
-  return {
-    signal: interrupted.signal,
-    end: () => {
-      stopping.removeEventListener('abort', abort);
-      stopListening();
-    },
-  };
-}
-
-export async function cancelStep(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const failure = step && (await endJobOf(run, job, plan, step, signal));
-  if (signal.aborted) return;
-  await updateJob(run, job, (transaction, current, at) =>
-    step && failure !== undefined
-      ? failJob(transaction, current, plan, { step, cause: failure }, at)
-      : beginCancel(transaction, current, plan, at),
-  );
-}
-
-/** Returns why the Job could not be ended. */
-async function endJobOf(
-  run: RunContext,
-  job: Job,
-  plan: StoredPlan,
-  step: Step,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if (!mayHaveJob(step)) return undefined;
-  const template = templateRun(job, plan, step);
-  try {
-    await callExecutor(run, job, step, (context) => run.executor.stopTemplate(template, context), {
-      stopping: signal,
-    });
-    return undefined;
-  } catch (error) {
-    if (isUnavailable(error)) throw error;
-    return `The Job ${template.jobName} could not be deleted: ${errorText(error)}`;
-  }
-}
-
-function mayHaveJob({ action, isSkipped }: Step): boolean {
-  return action === 'run-template' && !isSkipped;
-}
-
-function templateRun(job: Job, plan: Plan, step: Step): TemplateRun {
-  const { id, template, seqNum } = step;
-  const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
-  const { from, to } = plan.hops[step.hop ?? 0] ?? job;
-  return { step: id, template, jobName, from, to };
-}
 
 /** The job keeps the text, and every later step stores the job again. */
 export const maxFailure = 4000;
@@ -158,17 +27,124 @@ export type RunContext = {
   readonly notify: OnJobChange;
 };
 
+/** A job for which the runner decides what happens next. `signal` is aborted when the process stops. */
+export type RunningJob = RunContext & {
+  readonly job: Job;
+  readonly plan: StoredPlan;
+  readonly signal: AbortSignal;
+};
+
+export async function runStep(running: RunningJob, step: Step): Promise<void> {
+  let outcome: StepOutcome = {};
+  let failure: string | undefined;
+  const repaired: RepairedWorkload[] = [];
+  const interruption = interruptOnCancel(running, step);
+  try {
+    if (!step.isSkipped)
+      outcome = await callExecutor(running, step, (context) => perform(running, step, context, repaired), {
+        stopping: interruption.signal,
+      });
+  } catch (error) {
+    // An interrupted step has not failed: the process that takes the job over repeats it, or the next decision cancels
+    // the job.
+    if (interruption.signal.aborted) return;
+    if (isUnavailable(error)) throw error;
+    failure = errorText(error);
+  } finally {
+    interruption.end();
+  }
+  await updateJob(running, running.job, (transaction, current, at) => {
+    const recorded = recordRepairs(transaction, current, repaired, at);
+    if (failure !== undefined)
+      return failJob(transaction, recorded, running.plan, { step, cause: failure }, at);
+    return advanceJob(transaction, recorded, running.plan, step, outcome, at);
+  });
+}
+
+async function perform(
+  running: RunningJob,
+  step: Step,
+  context: StepContext,
+  repaired: RepairedWorkload[],
+): Promise<StepOutcome> {
+  const { executor, job, plan } = running;
+  const { id, action, workload } = step;
+  if (action === 'run-template') {
+    const { result } = await executor.runTemplate(templateRun(running, step), context);
+    return result === undefined ? {} : { databases: toXmlText(result) };
+  }
+  if (action === 'apply' && workload) return executor.apply(workload, context);
+  if (action === 'rollback' && workload) return executor.rollback(workload, context);
+  if (action === 'check') {
+    const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+    // A patch has reverted its workloads, so the steps of a resumed one have moved them again.
+    const mayRepair = job.kind !== 'patch' && attemptOf(job, step) > 1;
+    await executor.check(movedWorkloads(plan), which, context, mayRepair ? repaired : undefined);
+  } else if (action === 'verify' && workload) await executor.verify(workload, context);
+  else await executor.perform(id, context);
+  return {};
+}
+
+/** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
+function interruptOnCancel({ store, job: { id, fence }, signal }: RunningJob, step: Step) {
+  const interrupted = new AbortController();
+  const abort = () => interrupted.abort();
+  const abortIfCancelled = () => {
+    const newest = store.read(newestJob);
+    if (newest?.id === id && newest.fence === fence && newest.cancelledBy !== null) abort();
+  };
+  signal.addEventListener('abort', abort);
+  const stopListening = hasJob(step) ? store.onUpdate(abortIfCancelled) : () => undefined;
+  if (signal.aborted) abort();
+  return {
+    signal: interrupted.signal,
+    end: () => {
+      signal.removeEventListener('abort', abort);
+      stopListening();
+    },
+  };
+}
+
+export async function cancelStep(running: RunningJob, step: Step | undefined): Promise<void> {
+  const cause = step && hasJob(step) ? await endJobOf(running, step) : undefined;
+  if (running.signal.aborted) return;
+  await updateJob(running, running.job, (transaction, current, at) =>
+    step && cause !== undefined
+      ? failJob(transaction, current, running.plan, { step, cause }, at)
+      : beginCancel(transaction, current, running.plan, at),
+  );
+}
+
+/** Returns why the Job could not be ended. */
+async function endJobOf(running: RunningJob, step: Step): Promise<string | undefined> {
+  const template = templateRun(running, step);
+  try {
+    await callExecutor(running, step, (context) => running.executor.stopTemplate(template, context));
+    return undefined;
+  } catch (error) {
+    if (isUnavailable(error)) throw error;
+    return `The Job ${template.jobName} could not be deleted: ${errorText(error)}`;
+  }
+}
+
+function templateRun({ job, plan }: RunningJob, step: Step): TemplateRun {
+  const { id, template, seqNum } = step;
+  const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
+  const { from, to } = plan.hops[step.hop ?? 0] ?? job;
+  return { step: id, template, jobName, from, to };
+}
+
 /** A Job has the time of a step, and ends by itself after it. The step waits longer, to see the Job and its pods end. */
 const jobMarginMs = 60_000;
 
 /** Calls the executor for a step, within the time of a step. */
 export function callExecutor<T>(
-  { store, runtime, stepTimeoutMs }: RunContext,
-  { id: jobId, fence, run, runStartedAt }: Job,
+  { store, runtime, stepTimeoutMs, job, signal: stopped }: RunningJob,
   { action, seqNum }: Pick<Step, 'action' | 'seqNum'>,
   call: (context: StepContext) => Promise<T>,
-  { stopping, remainingMs = Infinity }: { stopping: AbortSignal; remainingMs?: number },
+  { stopping = stopped, remainingMs = Infinity }: { stopping?: AbortSignal; remainingMs?: number } = {},
 ): Promise<T> {
+  const { id: jobId, fence, run, runStartedAt } = job;
   const change = `${run}-${seqNum}-${action}`;
   const marginMs = action === 'run-template' ? jobMarginMs : 0;
   const ms = Math.min(stepTimeoutMs + marginMs, remainingMs);
@@ -186,24 +162,25 @@ export function callExecutor<T>(
   );
 }
 
-export type JobRule = (transaction: Transaction, job: Job, at: number) => Job;
+/** Undefined if the job does not change. */
+export type JobRule = (transaction: Transaction, job: Job, at: number) => Job | undefined;
 
 /**
- * Does nothing if the job has changed since `seen` was read: another process has taken it over, or an earlier call
- * stored the same update and only the answer of the database was lost.
+ * Does nothing if the job has changed since `seen` was read: another process has taken it over, started, moved or
+ * ended it, or an earlier call stored the same update and only the answer of the database was lost.
  */
 export function updateJob(
-  { store, runtime, notify }: RunContext,
+  { store, runtime, notify }: Pick<RunContext, 'store' | 'runtime' | 'notify'>,
   seen: Job,
   rule: JobRule,
 ): Promise<Job | undefined> {
   const at = runtime.now();
   return store.update((transaction) => {
     const job = transaction.read(newestJob);
-    if (job?.id !== seen.id || job.state !== 'in_progress' || job.fence !== seen.fence) return undefined;
+    if (job?.id !== seen.id || job.state !== seen.state || job.fence !== seen.fence) return undefined;
     if (job.revision !== seen.revision) return undefined;
     const changed = rule(transaction, { ...job, revision: job.revision + 1 }, at);
-    if (changed.state !== 'in_progress') notify(transaction, changed, at);
+    if (changed && changed.state !== seen.state) notify(transaction, changed, at);
     return changed;
   });
 }

@@ -1,54 +1,38 @@
 // The built-in version manifest: 10.9.1 with two patches, 11.0.0 with its patches, 11.1.0 and 11.2.0.
-import type { Container, Version } from './manifest.ts';
+import { type Container, type Version, formatVersion } from './manifest.ts';
 
-const core = [
-  'ADMIN_API',
-  'ADMIN_TOOLS',
-  'ADMIN_UPGRADER',
-  'CATALOG_SERVER',
-  'CATALOG_INDEXER',
-  'CONFIG_FACTORY',
-  'CONFIG_STORE',
-  'FEATURE_SERVER',
-  'FEATURE_SYNC',
-  'GATEWAY_INGRESS',
-  'GATEWAY_PROXY',
-  'GEOCODE_SERVER',
-  'GEOMETRY_SERVER',
-  'IMAGE_SERVER',
-  'IMAGE_TILES',
-  'JOBS_QUEUE',
-  'JOBS_WORKER',
-  'LOGGING_COLLECTOR',
-  'LOGGING_STORE',
-  'MAP_SERVER',
-  'MAP_TILES',
-  'METRICS_DASHBOARD',
-  'METRICS_STORE',
-  'NETWORK_ROUTER',
-  'NETWORK_SOLVER',
-  'PORTAL_API',
-  'PORTAL_APPS',
-  'PORTAL_HELP',
-  'PORTAL_HOME',
-  'PORTAL_SHARING',
-  'PRINT_SERVER',
-  'PUBLISH_SERVER',
-  'PUBLISH_VALIDATOR',
-  'SEARCH_INDEX',
-  'SECURITY_DIRECTORY',
-  'SECURITY_TOKENS',
-  'STORE_OBJECT',
-  'STORE_QUEUE',
-  'STORE_RELATIONAL',
-  'STORE_SPATIOTEMPORAL',
-  'SYNC_SERVER',
-  'TOOLS_GEOPROCESSING',
-  'TOOLS_RASTER',
-  'UTILITY_BACKUP',
-  'UTILITY_RECOVERY',
-  'VIEWER_SCENE',
-];
+/** The containers of each component, which the names begin with. */
+const components = {
+  ADMIN: ['API', 'TOOLS', 'UPGRADER'],
+  CATALOG: ['SERVER', 'INDEXER'],
+  CONFIG: ['FACTORY', 'STORE'],
+  FEATURE: ['SERVER', 'SYNC'],
+  GATEWAY: ['INGRESS', 'PROXY'],
+  GEOCODE: ['SERVER'],
+  GEOMETRY: ['SERVER'],
+  IMAGE: ['SERVER', 'TILES'],
+  JOBS: ['QUEUE', 'WORKER'],
+  LOGGING: ['COLLECTOR', 'STORE'],
+  MAP: ['SERVER', 'TILES'],
+  METRICS: ['DASHBOARD', 'STORE'],
+  NETWORK: ['ROUTER', 'SOLVER'],
+  PORTAL: ['API', 'APPS', 'HELP', 'HOME', 'SHARING'],
+  PRINT: ['SERVER'],
+  PUBLISH: ['SERVER', 'VALIDATOR'],
+  SEARCH: ['INDEX'],
+  SECURITY: ['DIRECTORY', 'TOKENS'],
+  STORE: ['OBJECT', 'QUEUE', 'RELATIONAL', 'SPATIOTEMPORAL'],
+  SYNC: ['SERVER'],
+  TOOLS: ['GEOPROCESSING', 'RASTER'],
+  UTILITY: ['BACKUP', 'RECOVERY'],
+  VIEWER: ['SCENE'],
+} as const;
+
+function inComponent(...names: readonly (keyof typeof components)[]): string[] {
+  return names.flatMap((component) => components[component].map((part) => `${component}_${part}`));
+}
+
+const core = inComponent(...(Object.keys(components) as (keyof typeof components)[]));
 const since110 = ['NOTEBOOK_HANDLER', 'NOTEBOOK_SERVER'];
 const since112 = ['VIDEO_SERVER'];
 
@@ -69,59 +53,38 @@ type VersionWithNotes = Version & {
   readonly url: string;
 };
 
-function release(
+type Links = Pick<Version, 'type' | 'previousReleaseBuild' | 'releaseBuild' | 'previousBuild'> & {
+  readonly previousVersion: string;
+};
+
+type Contents = Partial<Pick<Version, 'isMandatoryUpdate' | 'newLicensesRequired'>> & {
+  readonly containers: readonly string[];
+  readonly newContainers?: readonly string[];
+};
+
+function createVersion(
   facts: Facts,
-  follows: { version: string; build: string },
-  names: readonly string[],
-  newNames: readonly string[] = [],
-  newLicensesRequired = true,
+  { type, ...previous }: Links,
+  { containers, newContainers = [], isMandatoryUpdate = false, newLicensesRequired = false }: Contents,
 ): VersionWithNotes {
-  const label = `${facts.version}.${facts.build}`;
+  const label = formatVersion(facts);
   return {
-    type: 'release',
+    type,
     description: facts.name,
-    previousVersion: follows.version,
-    previousReleaseBuild: follows.build,
+    ...previous,
     ...facts,
-    isMandatoryUpdate: false,
+    isMandatoryUpdate,
     newLicensesRequired,
     releaseNotes: '',
     url: `https://example.com/release-notes/${facts.version}`,
-    containers: createContainers(names, label),
-    newContainers: createContainers(newNames, label),
-    userForm: [],
-  };
-}
-
-function patch(
-  facts: Facts,
-  of: string,
-  follows: string,
-  names: readonly string[],
-  isMandatoryUpdate = false,
-): VersionWithNotes {
-  return {
-    type: 'patch',
-    description: facts.name,
-    previousVersion: facts.version,
-    releaseBuild: of,
-    previousBuild: follows,
-    ...facts,
-    isMandatoryUpdate,
-    newLicensesRequired: false,
-    releaseNotes: '',
-    url: `https://example.com/release-notes/${facts.version}`,
-    containers: createContainers(names, `${facts.version}.${facts.build}`),
-    newContainers: [],
+    containers: createContainers(containers, label),
+    newContainers: createContainers(newContainers, label),
     userForm: [],
   };
 }
 
 const day = (year: number, month: number, date: number) => Date.UTC(year, month - 1, date);
-const inComponent = (...components: string[]) =>
-  core.filter((name) => components.includes(name.split('_')[0] ?? ''));
-
-export const freshRelease: Version = release(
+export const freshRelease: Version = createVersion(
   {
     id: 'rel_10092021_1234',
     version: '10.9.1',
@@ -129,14 +92,12 @@ export const freshRelease: Version = release(
     name: 'Product 10.9.1',
     released: day(2021, 12, 9),
   },
-  { version: '10.9.0', build: '1032' },
-  core,
-  [],
-  false,
+  { type: 'release', previousVersion: '10.9.0', previousReleaseBuild: '1032' },
+  { containers: core },
 );
 
 export const builtInManifest: readonly Version[] = [
-  patch(
+  createVersion(
     {
       id: 'pat_17022022_1250',
       version: '10.9.1',
@@ -144,11 +105,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 10.9.1 Security Update',
       released: day(2022, 2, 17),
     },
-    '1234',
-    '1234',
-    inComponent('SECURITY', 'GATEWAY'),
+    { type: 'patch', previousVersion: '10.9.1', releaseBuild: '1234', previousBuild: '1234' },
+    { containers: inComponent('GATEWAY', 'SECURITY') },
   ),
-  patch(
+  createVersion(
     {
       id: 'pat_28042022_1260',
       version: '10.9.1',
@@ -156,11 +116,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 10.9.1 Portal Update',
       released: day(2022, 4, 28),
     },
-    '1234',
-    '1250',
-    inComponent('PORTAL'),
+    { type: 'patch', previousVersion: '10.9.1', releaseBuild: '1234', previousBuild: '1250' },
+    { containers: inComponent('PORTAL') },
   ),
-  release(
+  createVersion(
     {
       id: 'rel_14072022_2632',
       version: '11.0.0',
@@ -168,11 +127,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 11.0',
       released: day(2022, 7, 14),
     },
-    { version: '10.9.1', build: '1234' },
-    core,
-    since110,
+    { type: 'release', previousVersion: '10.9.1', previousReleaseBuild: '1234' },
+    { containers: core, newContainers: since110, newLicensesRequired: true },
   ),
-  patch(
+  createVersion(
     {
       id: 'pat_22092022_2650',
       version: '11.0.0',
@@ -180,11 +138,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 11.0 Base Image Update',
       released: day(2022, 9, 22),
     },
-    '2632',
-    '2632',
-    inComponent('MAP', 'FEATURE', 'IMAGE'),
+    { type: 'patch', previousVersion: '11.0.0', releaseBuild: '2632', previousBuild: '2632' },
+    { containers: inComponent('FEATURE', 'IMAGE', 'MAP') },
   ),
-  patch(
+  createVersion(
     {
       id: 'pat_08122022_2670',
       version: '11.0.0',
@@ -192,12 +149,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 11.0 Upgrade Preparation Update',
       released: day(2022, 12, 8),
     },
-    '2632',
-    '2650',
-    inComponent('ADMIN'),
-    true,
+    { type: 'patch', previousVersion: '11.0.0', releaseBuild: '2632', previousBuild: '2650' },
+    { containers: inComponent('ADMIN'), isMandatoryUpdate: true },
   ),
-  release(
+  createVersion(
     {
       id: 'rel_18052023_3923',
       version: '11.1.0',
@@ -205,10 +160,10 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 11.1',
       released: day(2023, 5, 18),
     },
-    { version: '11.0.0', build: '2632' },
-    [...core, ...since110],
+    { type: 'release', previousVersion: '11.0.0', previousReleaseBuild: '2632' },
+    { containers: [...core, ...since110], newLicensesRequired: true },
   ),
-  release(
+  createVersion(
     {
       id: 'rel_07122023_5207',
       version: '11.2.0',
@@ -216,9 +171,8 @@ export const builtInManifest: readonly Version[] = [
       name: 'Product 11.2',
       released: day(2023, 12, 7),
     },
-    { version: '11.1.0', build: '3923' },
-    [...core, ...since110],
-    since112,
+    { type: 'release', previousVersion: '11.1.0', previousReleaseBuild: '3923' },
+    { containers: [...core, ...since110], newContainers: since112, newLicensesRequired: true },
   ),
 ];
 

@@ -9,10 +9,11 @@
 // fails.
 import type { Transaction } from '../../store/transaction.ts';
 import type { RepairedWorkload } from '../executors/executor.ts';
-import type { Plan, PlannedHop, Step } from '../planning/plan.ts';
+import type { Plan, Step } from '../planning/plan.ts';
 import { nameOfStepJob } from '../planning/step-ids.ts';
 import { formatImages } from '../planning/workloads.ts';
 import { deployment } from '../versions/deployment.ts';
+import type { Hop } from '../versions/hops.ts';
 import { type Line, record } from './job-record.ts';
 import type { Job } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
@@ -124,7 +125,7 @@ export function timelineAfterStep({ timeline, progress, next }: Job, at: number)
   return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
 }
 
-export function startHops(hops: readonly PlannedHop[], targetId: string): Job['hops'] {
+export function startHops(hops: readonly Hop[], targetId: string): Job['hops'] {
   const all = hops.map(({ isRelease, installs }) => ({
     version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
     isRelease,

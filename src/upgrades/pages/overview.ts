@@ -80,7 +80,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
   const present = store.read(deployment);
   const path = findPath(manifest, present, version.id);
   const hasRelease = path.some(({ type }) => type === 'release');
-  const hops = planHops(path, manifest, present, hasRelease);
+  const { hops } = planHops(path, manifest, present, hasRelease);
   const last = hops.at(-1)?.to ?? formatVersion(version);
   const window = windowText(store.read(maintenanceWindows), page.now);
   return html`<section class="boxed recommended" aria-labelledby="newest">

@@ -1,7 +1,8 @@
 // The plan of a job: a list of steps. It is computed once, stored, and executed step by step. Its digest identifies it.
 import { createHash } from 'node:crypto';
 import type { Code } from '../jobs/messages.ts';
-import { type Deployment, installedVersions } from '../versions/deployment.ts';
+import { installedVersions } from '../versions/deployment.ts';
+import type { Hop } from '../versions/hops.ts';
 import type { Container, Version } from '../versions/manifest.ts';
 import {
   type Performers,
@@ -47,23 +48,18 @@ export type Plan = {
   /** The databases that the step `database-engine` upgrades. Only a simulation knows them. */
   readonly databases?: readonly string[];
   /** A rollback is one hop. */
-  readonly hops: readonly PlannedHop[];
+  readonly hops: readonly Hop[];
 };
 
 export type PlannedSteps = Omit<Plan, 'hops'>;
 
-export type PlannedHop = {
-  readonly from: string;
-  readonly to: string;
-  /** The ids of the versions that it installs. The first one is a release, or all are patches. */
-  readonly installs: readonly string[];
-  readonly isRelease: boolean;
-  /** What is installed when it is finished. */
-  readonly after: Deployment;
+/**
+ * A step before it is known who performs it, and at which position. A step that frames others has their ids: without
+ * one that is performed, its messages say that it is skipped.
+ */
+type Draft = Omit<Step, 'seqNum' | 'performedBy' | 'template' | 'isSkipped'> & {
+  readonly frames?: readonly TemplateStepId[];
 };
-
-/** A step before it is known who performs it, and at which position. */
-type Draft = Omit<Step, 'seqNum' | 'performedBy' | 'template' | 'isSkipped'>;
 
 function step(id: StepId, name: string, ...codes: Code[]): Draft {
   const action = isTemplateStepId(id) ? 'run-template' : 'perform';
@@ -94,27 +90,19 @@ function workloadStep(
 function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): PlannedSteps {
   const { isSimulated, templates } = performers;
   const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
-  const isDatabaseSkipped = !databaseSteps.some(hasTemplate);
+  // The pre-diagnostics of a patch frame nothing. A simulation simulates them.
+  const isEmpty = (frames: readonly StepId[]) =>
+    frames.length === 0 ? !isSimulated : !frames.some(hasTemplate);
   const present = drafts.filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id));
-  const hasDiagnostics = (end: number) => {
-    const begin = present.slice(0, end).findLastIndex(({ id }) => id === 'diagnostics-begin');
-    const between = present.slice(begin + 1, end);
-    // A patch has no such steps. The frame itself simulates them.
-    return between.length === 0 ? isSimulated : between.some(({ id }) => hasTemplate(id));
-  };
-  const steps = present.map((draft, seqNum) => {
+  const steps = present.map(({ frames, ...draft }, seqNum) => {
     const { id } = draft;
     const isTemplateStep = isTemplateStepId(id);
-    const template = isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null;
-    const isEmptyFrame =
-      ((id === 'database-begin' || id === 'database-end') && isDatabaseSkipped) ||
-      (id === 'diagnostics-end' && !hasDiagnostics(seqNum));
     return {
       ...draft,
       seqNum,
       performedBy: findPerformer(id, performers),
-      template,
-      isSkipped: isTemplateStep ? !hasTemplate(id) : isEmptyFrame,
+      template: isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null,
+      isSkipped: isTemplateStep ? !hasTemplate(id) : frames !== undefined && isEmpty(frames),
     };
   });
   return { steps, workloads, ...(isSimulated && { databases: simulatedDatabases }) };
@@ -141,6 +129,22 @@ function interleave(stages: readonly Stages[], parallelism: number): Draft[] {
   ];
 }
 
+const moveCodes = {
+  deployment: { begin: 2101, verify: [2103, 2175] },
+  module: { begin: 2291, verify: [2173] },
+} as const;
+
+function moveStages(workload: Workload, what: keyof typeof moveCodes, counts: WorkloadCounts): Stages {
+  const codes = moveCodes[what];
+  return {
+    begin: [
+      namedStep('begin', `Begin ${what}`, workload.name, codes.begin),
+      workloadStep('update', `Update ${what}`, 'apply', workload, 2038),
+    ],
+    verify: [{ ...workloadStep('verify', `Verify ${what}`, 'verify', workload, ...codes.verify), counts }],
+  };
+}
+
 function planDeployments(
   workloads: readonly Workload[],
   parallelism: number,
@@ -148,21 +152,15 @@ function planDeployments(
 ): Draft[] {
   const stages = workloads.map((workload, index) => {
     const { component } = workload;
+    const { begin, verify } = moveStages(workload, 'deployment', { done: done + index + 1, total });
     const begins = workloads[index - 1]?.component !== component;
     const ends = workloads[index + 1]?.component !== component;
     return {
       begin: [
         ...(begins ? [namedStep('component-begin', 'Begin component', component, 2134)] : []),
-        namedStep('begin', 'Begin deployment', workload.name, 2101),
-        workloadStep('update', 'Update deployment', 'apply', workload, 2038),
+        ...begin,
       ],
-      verify: [
-        {
-          ...workloadStep('verify', 'Verify deployment', 'verify', workload, 2103, 2175),
-          counts: { done: done + index + 1, total },
-        },
-        ...(ends ? [namedStep('component-end', 'End component', component, 2132)] : []),
-      ],
+      verify: [...verify, ...(ends ? [namedStep('component-end', 'End component', component, 2132)] : [])],
     };
   });
   return interleave(stages, parallelism);
@@ -172,18 +170,7 @@ function planDeployments(
 function planModules(patches: Workloads, parallelism: number, before: WorkloadCounts): Draft[] {
   const { total } = before;
   let { done } = before;
-  const stagesOf = (workload: Workload) => ({
-    begin: [
-      namedStep('begin', 'Begin module', workload.name, 2291),
-      workloadStep('update', 'Update module', 'apply', workload, 2038),
-    ],
-    verify: [
-      {
-        ...workloadStep('verify', 'Verify module', 'verify', workload, 2173),
-        counts: { done: (done += 1), total },
-      },
-    ],
-  });
+  const stagesOf = (workload: Workload) => moveStages(workload, 'module', { done: (done += 1), total });
   return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
 }
 
@@ -232,10 +219,13 @@ function draftRelease(
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
     step('database-validate', 'Validate the relational database', 2094),
     step('search-check', 'Check the search index', 2281),
-    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    {
+      ...step('diagnostics-end', 'End pre-diagnostics', 2288),
+      frames: ['database-validate', 'search-check'],
+    },
     hook('before'),
     step('execute', 'Execute the plan', 2271),
-    step('database-begin', 'Begin the relational database', 2108),
+    { ...step('database-begin', 'Begin the relational database', 2108), frames: databaseSteps },
     step('database-read-only', 'Set the primary to read-only mode', 2087),
     step('database-engine', 'Upgrade the database engine', 2144, 2153, 2145),
     step('database-promote', 'Promote the standby', 2090),
@@ -243,7 +233,7 @@ function draftRelease(
     step('database-standby', 'Add a new standby', 2092),
     step('role-change', 'Announce the role change', 2151),
     step('database-post-upgrade', 'Run the database post-upgrade', 2148, 2149),
-    step('database-end', 'End the relational database', 2109),
+    { ...step('database-end', 'End the relational database', 2109), frames: databaseSteps },
     ...planDeployments(deployments, parallelism, ofDeployments),
     step('portal-content', 'Update portal content', 2187, 2188),
     step('post-upgrade', 'Begin post-upgrade operations', 2179),
@@ -259,7 +249,7 @@ function draftPatches(patches: Workloads, parallelism: number, before: CountsBef
   return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
-    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    { ...step('diagnostics-end', 'End pre-diagnostics', 2288), frames: [] },
     hook('before'),
     step('execute', 'Execute the plan', 2271),
     ...planModules(patches, parallelism, before),

@@ -113,30 +113,20 @@ export function prepareUpgrade(
     };
   }
 
-  const hops = planHops(path, manifest, present, updateToLatestPatch);
-  const movePlan = inventory.planMoves(
-    hops.flatMap(({ versions }) => versions),
-    present,
-  );
-  const planned = hops.map((hop) => ({
-    from: hop.from,
-    to: hop.to,
-    installs: hop.versions.map((version) => version.id),
-    isRelease: hop.target.type === 'release',
-    after: hop.after,
-  }));
+  const { hops, versions } = planHops(path, manifest, present, updateToLatestPatch);
+  const movePlan = inventory.planMoves(versions, present);
   const build = () => planAllHops(hops, movePlan, inventory);
   return {
     ...known,
     to: hops.at(-1)?.to ?? formatVersion(target),
-    ...planJob(movePlan, planned, build, problems),
+    ...planJob(movePlan, hops, build, problems),
   };
 }
 
 /** The plan, and what blocks it. A plan with too many workloads has no steps. */
 function planJob(
   movePlan: MovePlan,
-  hops: NewJob['plan']['hops'],
+  hops: readonly Hop[],
   build: () => PlannedSteps,
   problems: readonly SettingProblem[] = [],
 ): Pick<PreparedJob, 'plan' | 'problems' | 'notices'> {
@@ -151,10 +141,10 @@ function planJob(
 
 function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): PlannedSteps {
   let index = 0;
-  const moves = hops.map(({ target, versions }) => {
-    const ofHop = workloads.slice(index, index + versions.length);
-    index += versions.length;
-    return { isRelease: target.type === 'release', workloads: ofHop };
+  const moves = hops.map(({ isRelease, installs }) => {
+    const ofHop = workloads.slice(index, index + installs.length);
+    index += installs.length;
+    return { isRelease, workloads: ofHop };
   });
   return planSteps(moves, inventory.parallelism, inventory.performers);
 }

@@ -18,11 +18,12 @@ import { type Version, formatVersion } from './manifest.ts';
 const maxHops = 100;
 
 export type Hop = {
-  readonly target: Version;
-  /** The release and its patches, or patches. */
-  readonly versions: readonly Version[];
   readonly from: string;
   readonly to: string;
+  /** The ids of the versions that it installs. The first one is a release, or all are patches. */
+  readonly installs: readonly string[];
+  readonly isRelease: boolean;
+  /** What is installed when it is finished. */
   readonly after: Deployment;
 };
 
@@ -72,27 +73,32 @@ export function findPath(manifest: readonly Version[], present: Deployment, id: 
   return target ? (pathTo(manifest, present, target) ?? [target]) : [];
 }
 
-/** Leaves out versions that came along with an earlier hop. */
+/** The hops, and all versions that they install. Leaves out versions that came along with an earlier hop. */
 export function planHops(
   path: readonly Version[],
   manifest: readonly Version[],
   present: Deployment,
   toLatest: boolean,
-): Hop[] {
+): { readonly hops: readonly Hop[]; readonly versions: readonly Version[] } {
   const hops: Hop[] = [];
+  const versions: Version[] = [];
   let before = present;
   for (const target of path) {
     if (installedVersions(before).some(({ id }) => id === target.id)) continue;
-    const versions = versionsToInstall(target, manifest, before, toLatest);
-    const after = afterInstalling(before, versions);
-    const to = formatVersion(newestInstalled(after));
-    const last = hops.at(-1);
-    if (target.type === 'patch' && last)
-      hops.splice(-1, 1, { ...last, versions: [...last.versions, ...versions], to, after });
-    else hops.push({ target, versions, from: formatVersion(newestInstalled(before)), to, after });
-    before = after;
+    const added = versionsToInstall(target, manifest, before, toLatest);
+    const isRelease = target.type === 'release';
+    const begun = isRelease ? undefined : hops.pop();
+    const from = formatVersion(newestInstalled(before));
+    before = afterInstalling(before, added);
+    hops.push({
+      ...(begun ?? { from, isRelease }),
+      installs: [...(begun?.installs ?? []), ...added.map(({ id }) => id)],
+      to: formatVersion(newestInstalled(before)),
+      after: before,
+    });
+    versions.push(...added);
   }
-  return hops;
+  return { hops, versions };
 }
 
 /** A patch needs the earlier patches of its release. */

@@ -174,8 +174,9 @@ export type DeliveryWrites = {
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**
    * Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. A store may do so in
-   * batches after the commit, but no process claims these deliveries any more. An update that also completes
-   * deliveries of the webhook does so first.
+   * batches after the commit, but no process claims these deliveries any more. It may then discard a claimed one too
+   * that has become free meanwhile, so an update that also completes deliveries of the webhook does so first, and a
+   * later one ends those that were claimed before: their attempts began before the deactivation.
    */
   discardPending: (webhookId: string, at: number) => Promise<void>;
   /** Deletes every delivery of the webhook, likewise. Claims of its deliveries are lost. */

@@ -82,6 +82,15 @@ it('does not wait for a database that does not encrypt, and names the settings',
   );
 });
 
+it('does not wait for a file that is missing, and names it', async () => {
+  const url = new URL(await openBehindDoor(() => false));
+  url.searchParams.set('sslmode', 'verify-full');
+  url.searchParams.set('sslrootcert', '/nowhere/ca.pem');
+  await expect(open(url.href, 3_600_000)).rejects.toThrow(
+    'STORE_URL names the file /nowhere/ca.pem, which cannot be read: ENOENT.',
+  );
+});
+
 it('does not wait for a database that does not exist', async () => {
   const url = new URL(await openBehindDoor(() => false));
   url.pathname = '/nowhere';

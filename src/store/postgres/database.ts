@@ -55,7 +55,7 @@ type DatabaseOptions = {
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger: StoreLogger | undefined;
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now'>;
 };
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
@@ -81,10 +81,13 @@ export class Database {
   probeMs = 0;
   /** How many connections each pool has. */
   readonly #established = new WeakMap<pg.Pool, number>();
+  /** Until when the pool opens no connection, by the clock of the machine. */
+  #refusedUntil = 0;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
     this.#connection = { connectionString: options.url, application_name: applicationName, types };
+    requireFiles(this.#connection);
     this.#pool = this.#createPool();
   }
 
@@ -296,25 +299,19 @@ export class Database {
    * opens no more, so that callers wait for one that is free.
    */
   async #connect(pool: pg.Pool): Promise<pg.PoolClient> {
+    if (performance.now() >= this.#refusedUntil) pool.options.max = this.#options.maxConnections;
     const isFull = pool.totalCount === pool.options.max && pool.idleCount === 0;
     try {
       return await pool.connect();
     } catch (error) {
       const established = this.#established.get(pool) ?? 0;
       if (!isRefused(error) || established === 0) throw isFull && isDown(error) ? busy() : error;
-      this.#limitPool(pool, established);
+      pool.options.max = established;
+      this.#refusedUntil = performance.now() + refusedPauseMs;
       return pool.connect().catch((again: unknown) => {
         throw isDown(again) ? busy() : again;
       });
     }
-  }
-
-  #limitPool(pool: pg.Pool, max: number): void {
-    if (pool.options.max !== this.#options.maxConnections) return;
-    pool.options.max = max;
-    void this.#options.runtime
-      .sleep(refusedPauseMs)
-      .then(() => (pool.options.max = this.#options.maxConnections));
   }
 
   async #reporting<T>(work: () => Promise<T>): Promise<T> {
@@ -330,6 +327,18 @@ export class Database {
       this.#failedAt ??= this.#options.runtime.now();
       throw databaseUnreachable();
     }
+  }
+}
+
+/** Throws if a file cannot be read that the address names, such as that of `sslrootcert`. */
+function requireFiles(connection: pg.ClientConfig): void {
+  try {
+    // Reads the files, and connects later.
+    new pg.Client(connection);
+  } catch (error) {
+    const { path, code } = error as NodeJS.ErrnoException;
+    if (path === undefined) throw error;
+    throw new Error(`STORE_URL names the file ${path}, which cannot be read: ${code}.`, { cause: error });
   }
 }
 

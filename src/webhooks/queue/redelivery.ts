@@ -58,7 +58,7 @@ export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly i
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
-const countedTogether = 8;
+const maxCountedTogether = 8;
 
 /**
  * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones, or
@@ -79,8 +79,9 @@ export async function countMatched(
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     let left = most + 1;
-    while (rest.length > 0 && left > 0 && performance.now() < lateAt) {
-      const part = { ...request, webhooks: rest.splice(0, countedTogether), most: left };
+    // One webhook may have enough. If the first ones have little, several are counted at once.
+    for (let size = 1; rest.length > 0 && left > 0 && performance.now() < lateAt; size *= 2) {
+      const part = { ...request, webhooks: rest.splice(0, Math.min(size, maxCountedTogether)), most: left };
       for (const [id, count] of await store.deliveries.countMatched(part)) {
         counts.set(id, count);
         left -= count;
@@ -140,10 +141,14 @@ export function requestRedeliveries(
   const active = webhookIds.filter(isActive);
   const matched = sum(active);
   const isExact = isWhole && matched <= maxCountedDeliveries;
+  const earlier = new Map(
+    listRedeliveries(transaction).map((redelivery) => [effectOf(redelivery), redelivery.id]),
+  );
   for (const webhookId of active.filter((id) => !isExact || counts.has(id))) {
     const endedAfter = endedAfterOf(requireWebhook(transaction, webhookId), skipsDismissed);
     const redelivery = { id: newId(), webhookId, filter, requestedAt, endedAfter };
-    endEqual(transaction, redelivery);
+    const equal = earlier.get(effectOf(redelivery));
+    if (equal !== undefined) transaction.remove(redeliveries, equal);
     transaction.put(redeliveries, redelivery);
   }
   return {
@@ -154,17 +159,11 @@ export function requestRedeliveries(
 }
 
 /**
- * The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated
- * often adds nothing.
+ * Equal for redeliveries that differ only in their times: the later one concerns all deliveries of the earlier one, and
+ * replaces it, so that a request that is repeated often adds nothing.
  */
-function endEqual(transaction: Transaction, { webhookId, filter, endedAfter }: Redelivery): void {
-  for (const earlier of listRedeliveries(transaction, webhookId))
-    if (earlier.endedAfter === endedAfter && toText(earlier.filter) === toText(filter))
-      transaction.remove(redeliveries, earlier.id);
-}
-
-function toText({ webhookId, states, changeType, eventId, status, from, to }: DeliveryFilter): string {
-  return JSON.stringify({ webhookId, states, changeType, eventId, status, from, to });
+function effectOf({ webhookId, filter, endedAfter }: Redelivery): string {
+  return JSON.stringify([webhookId, endedAfter, filter]);
 }
 
 export function endRedeliveries(transaction: Transaction, webhookId: string): void {

@@ -2,7 +2,6 @@
 // what it has added and completed itself since then.
 import { TimeShare } from '../../../lib/time-share.ts';
 import type { Database } from '../../../store/postgres/database.ts';
-import { bytesOfPayload } from '../../event.ts';
 import type { Delivery } from '../delivery.ts';
 import { type PendingCounts, countsOf } from './rows.ts';
 
@@ -11,12 +10,8 @@ const maxIgnored = 4;
 
 const countPending = 'select count(*), coalesce(sum(bytes), 0)::bigint as bytes from queue';
 
-const none: PendingCounts = { count: 0, bytes: 0 };
-
 export class PendingCount {
-  #value = none;
-  /** The deliveries of a batch that is being planned. */
-  #planned = none;
+  #value: PendingCounts = { count: 0, bytes: 0 };
   /** How often a write that may change the count has begun or ended, and how many are in progress. */
   #changes = 0;
   #inProgress = 0;
@@ -24,7 +19,7 @@ export class PendingCount {
   readonly #counting = new TimeShare();
 
   get value(): PendingCounts {
-    return sum(this.#value, this.#planned);
+    return this.#value;
   }
 
   /**
@@ -42,8 +37,8 @@ export class PendingCount {
     }
   }
 
-  add(counts: PendingCounts): void {
-    this.#value = sum(this.#value, counts);
+  add({ count, bytes }: PendingCounts): void {
+    this.#value = { count: this.#value.count + count, bytes: this.#value.bytes + bytes };
   }
 
   /** Adds the deliveries that are pending. */
@@ -51,17 +46,9 @@ export class PendingCount {
     this.add(countsOf(deliveries));
   }
 
-  subtract({ event }: Delivery): void {
-    this.add({ count: -1, bytes: -bytesOfPayload(event) });
-  }
-
-  /** Counts deliveries until `endPlan`. */
-  plan(deliveries: readonly Delivery[]): void {
-    this.#planned = sum(this.#planned, countsOf(deliveries));
-  }
-
-  endPlan(): void {
-    this.#planned = none;
+  subtractAll(deliveries: readonly Delivery[]): void {
+    const { count, bytes } = countsOf(deliveries);
+    this.add({ count: -count, bytes: -bytes });
   }
 
   /** Counts, unless the last count took long and was made a moment ago. */
@@ -74,8 +61,4 @@ export class PendingCount {
     this.#ignored = isIgnored ? this.#ignored + 1 : 0;
     if (!isIgnored && counted) this.#value = counted;
   }
-}
-
-function sum(a: PendingCounts, b: PendingCounts): PendingCounts {
-  return { count: a.count + b.count, bytes: a.bytes + b.bytes };
 }

@@ -71,10 +71,8 @@ export function noteStored(
   added: readonly Delivery[],
   completed: readonly Pick<Held, 'claimed' | 'delivery'>[] = [],
 ): void {
-  for (const { claimed } of completed) {
-    claims.forget(claimed);
-    pending.subtract(claimed);
-  }
+  for (const { claimed } of completed) claims.forget(claimed);
+  pending.subtractAll(completed.map(({ claimed }) => claimed));
   const kept = completed.flatMap(({ delivery }) => (delivery === 'deleted' ? [] : delivery));
   for (const deliveries of [added, kept]) {
     pending.addAll(deliveries);
@@ -181,19 +179,19 @@ export class Publishing {
   #plan(items: readonly Publish[]): Plan[] {
     const { reader, pending } = this.#options;
     const plans: Plan[] = [];
+    const planned: Delivery[] = [];
     let statementBytes = 0;
-    let count = 0;
     for (const { rule, remember } of items) {
-      if (statementBytes > maxBytesAtOnce || count > maxDeliveriesAtOnce) break;
+      if (statementBytes > maxBytesAtOnce || planned.length > maxDeliveriesAtOnce) break;
       const deliveries = attempt(() => rule(reader));
       plans.push({ deliveries, remember });
       const [first] = deliveries instanceof Error ? [] : deliveries;
       if (!first || deliveries instanceof Error) continue;
       statementBytes += bytesOfPayload(first.event);
-      count += deliveries.length;
-      pending.plan(deliveries);
+      planned.push(...deliveries);
+      pending.addAll(deliveries);
     }
-    pending.endPlan();
+    pending.subtractAll(planned);
     return plans;
   }
 

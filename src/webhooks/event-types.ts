@@ -47,100 +47,76 @@ export type EventType = {
   readonly example: { readonly service: string | null; readonly data: Readonly<Record<string, Json>> };
 };
 
-const service = {
-  data: serviceData,
-  example: {
-    service: 'Harbour/Depths.MapServer',
-    data: { folderName: 'Harbour', serviceName: 'Depths', type: 'MapServer' } satisfies EventData['service'],
-  },
-};
+function eventType<D extends EventType['example']['data']>(
+  type: string,
+  description: string,
+  data: z.ZodType,
+  example: D,
+  service: string | null = null,
+): EventType {
+  return { type, description, data, example: { service, data: example } };
+}
 
-const exampleJob = {
+const aService = { folderName: 'Harbour', serviceName: 'Depths', type: 'MapServer' };
+
+const serviceType = (type: string, description: string) =>
+  eventType(type, description, serviceData, aService, 'Harbour/Depths.MapServer');
+
+const aJob = {
   jobId: '6f1c2a34-52c8-4d0e-9a53-0c8f4f6f7a10',
   operation: 'upgrade',
   from: '10.9.1.1234',
   to: '10.9.1.1250',
-} satisfies EventData['job'];
-const job = { data: jobData, example: { service: null, data: exampleJob } };
-const endedJob = (reason: string) => ({
-  data: jobData,
-  example: { service: null, data: { ...exampleJob, reason } },
-});
+} as const;
 
-const exampleWebhook = {
+/** `more`: what only the events of this type have. */
+const jobType = (type: string, description: string, more: { startAt?: number; reason?: string } = {}) =>
+  eventType(type, description, jobData, { ...aJob, ...more });
+
+const aWebhook = {
   webhookId: '39ed115c-46d8-4d10-8f97-9b01e3cd42a8',
   webhookName: 'Harbourmaster',
   failures: 5,
   windowStart: 1794817683815,
-} satisfies EventData['deactivated'];
-const failing = {
-  data: failingData,
-  example: {
-    service: null,
-    data: { ...exampleWebhook, failures: 3, numberOfFailures: 5 } satisfies EventData['failing'],
-  },
 };
+
+const failingType = (type: string, description: string) =>
+  eventType(type, description, failingData, { ...aWebhook, failures: 3, numberOfFailures: 5 });
+
+const startAt = 1794817800000;
 
 export const pingType = 'Ping';
 
 export const eventTypes: readonly EventType[] = [
-  { type: 'ServiceCreated', description: 'A service was added to the catalog.', ...service },
-  { type: 'ServiceUpdated', description: 'A service of the catalog was changed.', ...service },
-  { type: 'ServiceDeleted', description: 'A service was removed from the catalog.', ...service },
-  {
-    type: 'UpgradeScheduled',
-    description: 'An upgrade or rollback was scheduled, or its start was moved.',
-    data: jobData,
-    example: { service: null, data: { ...exampleJob, startAt: 1794817800000 } satisfies EventData['job'] },
-  },
-  {
-    type: 'UpgradeMissed',
-    description: 'A scheduled upgrade or rollback could not start in time.',
-    data: jobData,
-    example: {
-      service: null,
-      data: {
-        ...exampleJob,
-        startAt: 1794817800000,
-        reason: 'Start: it missed its start at 2026-11-16T06:30:00.000Z.',
-      } satisfies EventData['job'],
-    },
-  },
-  { type: 'UpgradeStarted', description: 'An upgrade or rollback has started. Sent once per job.', ...job },
-  { type: 'UpgradeSucceeded', description: 'An upgrade or rollback has succeeded.', ...job },
-  {
-    type: 'UpgradeFailed',
-    description: 'A run of an upgrade or rollback has failed.',
-    ...endedJob('Update module GATEWAY_PROXY: the image cannot be pulled.'),
-  },
-  {
-    type: 'UpgradeCancelled',
-    description: 'An upgrade was cancelled.',
-    ...endedJob('Cancelled by administrator.'),
-  },
-  {
-    type: 'WebhookFailing',
-    description:
-      'The failures of another webhook have reached half of those that deactivate it. Sent once per failure window.',
-    ...failing,
-  },
-  {
-    type: 'WebhookRecovered',
-    description: 'A delivery to another webhook succeeded, for the first time after WebhookFailing.',
-    ...failing,
-  },
-  {
-    type: 'WebhookDeactivated',
-    description: 'Too many failures have deactivated another webhook.',
-    data: deactivatedData,
-    example: { service: null, data: exampleWebhook },
-  },
-  {
-    type: pingType,
-    description: 'An administrator tests the webhook.',
-    data: z.object({}),
-    example: { service: null, data: {} },
-  },
+  serviceType('ServiceCreated', 'A service was added to the catalog.'),
+  serviceType('ServiceUpdated', 'A service of the catalog was changed.'),
+  serviceType('ServiceDeleted', 'A service was removed from the catalog.'),
+  jobType('UpgradeScheduled', 'An upgrade or rollback was scheduled, or its start was moved.', { startAt }),
+  jobType('UpgradeMissed', 'A scheduled upgrade or rollback could not start in time.', {
+    startAt,
+    reason: 'Start: it missed its start at 2026-11-16T06:30:00.000Z.',
+  }),
+  jobType('UpgradeStarted', 'An upgrade or rollback has started. Sent once per job.'),
+  jobType('UpgradeSucceeded', 'An upgrade or rollback has succeeded.'),
+  jobType('UpgradeFailed', 'A run of an upgrade or rollback has failed.', {
+    reason: 'Update module GATEWAY_PROXY: the image cannot be pulled.',
+  }),
+  jobType('UpgradeCancelled', 'An upgrade was cancelled.', { reason: 'Cancelled by administrator.' }),
+  failingType(
+    'WebhookFailing',
+    'The failures of another webhook have reached half of those that deactivate it. Sent once per failure window.',
+  ),
+  failingType(
+    'WebhookRecovered',
+    'A delivery to another webhook succeeded, for the first time after WebhookFailing.',
+  ),
+  eventType(
+    'WebhookDeactivated',
+    'Too many failures have deactivated another webhook.',
+    deactivatedData,
+    aWebhook,
+  ),
+  eventType(pingType, 'An administrator tests the webhook.', z.object({}), {}),
 ];
 
 /** The names of the types. */

@@ -65,14 +65,14 @@ export class Follower {
   }
 
   start(): void {
-    const { tasks, peers, deliveries, removeOld } = this.#options;
+    const { database, tasks, peers, deliveries, removeOld } = this.#options;
     tasks.start(pollTask, (stopping) => this.#keepPolling(stopping));
     tasks.start('store listening', (stopping) => this.#keepListening(stopping));
     tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.noteChanges();
     });
-    tasks.every('store emptying', peers.renewEveryMs, (stopping) => deliveries.emptyRest(stopping));
-    tasks.every('store count', pollEveryMs, () => deliveries.countPending());
+    tasks.every('store emptying', peers.renewEveryMs, (stopping) => deliveries.emptier.emptyRest(stopping));
+    tasks.every('store count', pollEveryMs, () => deliveries.pendingCount.read(database));
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {
       await removeOld(stopping);

@@ -130,7 +130,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       copy.notify();
       tasks.start('store secrets', encrypt);
     },
-    onOtherServer: () => deliveries.forgetServer(),
+    onOtherServer: () => deliveries.claims.forgetServer(),
   });
   const peers = new Peers({ database, self, leaseMs, holdings: claimsOfProcesses });
   const audit = new PostgresAudit(database);
@@ -154,7 +154,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     replica,
     reader: copy,
     mutex,
-    during: (transaction) => deliveries.during(transaction),
+    during: (transaction) => deliveries.pendingCount.during(transaction),
     writesOn: (client) => writesOn(client, { deliveries, jobs }),
     channel,
     self,
@@ -184,14 +184,14 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       polledAt = runtime.now();
     },
     removeOld: async (stopping) => {
-      await Promise.all([jobs.removeOld(stopping), deliveries.removeOld(), uploads.removeUnused()]);
+      await Promise.all([jobs.removeOld(stopping), deliveries.trimmer.trimAll(), uploads.removeUnused()]);
     },
   });
 
   await database.usePatiently((client) => replica.follow(client));
   await peers.keepAlive();
   await follower.poll();
-  await deliveries.countPending();
+  await deliveries.pendingCount.read(database);
   await encrypt();
   follower.start();
 

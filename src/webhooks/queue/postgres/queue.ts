@@ -39,19 +39,19 @@ type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer
 
 export class PostgresDeliveries implements DeliveryQueue {
   readonly #options: DeliveriesOptions & CompletingOptions;
-  readonly #claims: Claims;
+  readonly claims: Claims;
   readonly #publishing: Publishing;
   readonly #completing: Completing;
-  readonly #trimmer: Trimmer;
-  readonly #emptier: Emptier;
-  readonly #pending = new PendingCount();
+  readonly trimmer: Trimmer;
+  readonly emptier: Emptier;
+  readonly pendingCount = new PendingCount();
   readonly #listeners = new Set<() => void>();
 
   constructor(options: DeliveriesOptions) {
-    this.#claims = new Claims(options);
-    this.#trimmer = new Trimmer(options.database, options.retention);
-    this.#options = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
-    this.#emptier = new Emptier(this.#options);
+    this.claims = new Claims(options);
+    this.trimmer = new Trimmer(options.database, options.retention);
+    this.#options = { ...options, pending: this.pendingCount, claims: this.claims, trimmer: this.trimmer };
+    this.emptier = new Emptier(this.#options);
     this.#publishing = new Publishing(this.#options);
     this.#completing = new Completing(this.#options);
   }
@@ -81,7 +81,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   claim(request: ClaimRequest): Promise<Claimed> {
-    return this.#claims.claim(request);
+    return this.claims.claim(request);
   }
 
   async complete(claimed: Delivery, rule: (reader: Reader) => Completion): Promise<Completed | undefined> {
@@ -92,7 +92,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   async release(claimed: readonly Delivery[]): Promise<void> {
-    await this.#claims.release(claimed);
+    await this.claims.release(claimed);
     this.notify();
   }
 
@@ -201,7 +201,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   evicted(): number {
-    return this.#trimmer.evicted;
+    return this.trimmer.evicted;
   }
 
   async oldestPendingAt(): Promise<number | undefined> {
@@ -212,7 +212,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   pending(): PendingCounts {
-    return this.#pending.value;
+    return this.pendingCount.value;
   }
 
   onFree(listener: () => void): () => void {
@@ -224,49 +224,25 @@ export class PostgresDeliveries implements DeliveryQueue {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Counts the pending deliveries of all processes. */
-  countPending(): Promise<void> {
-    return this.#pending.read(this.#options.database);
-  }
-
   /** Other processes may have added or released deliveries. */
   noteChanges(): void {
-    this.#claims.noteChanges();
+    this.claims.noteChanges();
     this.notify();
   }
 
-  /** Removes finished deliveries beyond the retention. */
-  removeOld(): Promise<void> {
-    return this.#trimmer.trimAll();
-  }
-
-  /** Discards and deletes what a process has left that was killed after it deactivated or deleted a webhook. */
-  emptyRest(stopping: AbortSignal): Promise<void> {
-    return this.#emptier.emptyRest(stopping);
-  }
-
-  /** Called when another database server answers than before. */
-  forgetServer(): void {
-    this.#claims.forgetServer();
-  }
-
-  during<T>(transaction: () => Promise<T>): Promise<T> {
-    return this.#pending.during(transaction);
-  }
-
   writesOn(client: Client): TransactionDeliveries {
-    return new TransactionDeliveries(client, this.#claims);
+    return new TransactionDeliveries(client, this.claims);
   }
 
   /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
   async noteCommit(writes: TransactionDeliveries): Promise<void> {
     const { added, completed, redelivered, emptied, deleted } = writes;
     noteStored(this.#options, added, completed);
-    for (const webhookId of redelivered) this.#trimmer.noteRedelivered(webhookId, 1);
+    for (const webhookId of redelivered) this.trimmer.noteRedelivered(webhookId, 1);
     if (added.length > 0 || completed.length > 0) this.notify();
-    for (const webhookId of deleted) this.#claims.forgetWebhook(webhookId);
-    if (emptied.length > 0) await this.#emptier.empty();
-    const trimmed = this.#trimmer.trim().catch(this.#options.onError);
+    for (const webhookId of deleted) this.claims.forgetWebhook(webhookId);
+    if (emptied.length > 0) await this.emptier.empty();
+    const trimmed = this.trimmer.trim().catch(this.#options.onError);
     if (emptied.length > 0) await trimmed;
   }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type ServiceError, databaseUnreachable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
-import { busy, isBusy, isDown, isRefused, outdatedProgram, programProblem } from './errors.ts';
+import { busy, isBusy, isDown, isRefused, isWaitTooLong, outdatedProgram, programProblem } from './errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
@@ -300,17 +300,15 @@ export class Database {
    */
   async #connect(pool: pg.Pool): Promise<pg.PoolClient> {
     if (performance.now() >= this.#refusedUntil) pool.options.max = this.#options.maxConnections;
-    const isFull = pool.totalCount === pool.options.max && pool.idleCount === 0;
     try {
       return await pool.connect();
     } catch (error) {
+      if (isWaitTooLong(error)) throw busy();
       const established = this.#established.get(pool) ?? 0;
-      if (!isRefused(error) || established === 0) throw isFull && isDown(error) ? busy() : error;
+      if (!isRefused(error) || established === 0) throw error;
       pool.options.max = established;
       this.#refusedUntil = performance.now() + refusedPauseMs;
-      return pool.connect().catch((again: unknown) => {
-        throw isDown(again) ? busy() : again;
-      });
+      return this.#connect(pool);
     }
   }
 

@@ -6,8 +6,7 @@ export const programProblem =
   'a newer version of the program has changed the database, so this version must not write to it';
 
 const downStates = /^(08|28|53|57(?!014)|58|3D000|25006)/;
-const downMessages =
-  /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
+const downMessages = /^(Connection terminated|timeout expired|Query read timeout|Client (has|was) )/;
 
 /** Whether the database is unavailable, as opposed to a faulty query. */
 export function isDown(error: unknown): boolean {
@@ -29,6 +28,11 @@ export function isTlsFailure(error: unknown): boolean {
 /** Whether the server refuses another connection: it has too many, or the password of the role was replaced. */
 export function isRefused(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['53300', '28000', '28P01'].includes(error.code ?? '');
+}
+
+/** Whether no connection of the pool became free in time. The database may be fine. */
+export function isWaitTooLong(error: unknown): boolean {
+  return (error as Partial<Error>).message === 'timeout exceeded when trying to connect';
 }
 
 /** Whether a lock or statement timed out although the database is available. */

@@ -16,10 +16,10 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type Key, addKey, deleteKey, keyId, keysOf, listKeys, newKey } from './key.ts';
+import { type Key, addKey, deleteKey, keyId, keys, keysOf, listKeys, newKey } from './key.ts';
 import { keysView, ownKeysView } from './pages/keys.ts';
 import { hashToken } from './token.ts';
-import { requireOwnUser } from './user.ts';
+import { isOwnUser, requireOwnUser } from './user.ts';
 
 const keyFields = {
   id: z.string().describe('delete takes it. It is not the key.'),
@@ -93,6 +93,8 @@ export function keysResource(store: ReadableStore): Resource {
       delete: operation({
         ...deletion,
         description: 'Deletes a key of any user, which ends it at once.',
+        refusesKeys: ({ values: { id = '' }, caller }) =>
+          isOwnUser(store, store.get(keys, id)?.username, caller),
         suggest: () => ({
           id: listKeys(store).map(({ id, name, username }) => ({
             value: id,

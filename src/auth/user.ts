@@ -167,6 +167,14 @@ export function requireOwnUser(reader: Reader, caller: Caller): User {
   return user;
 }
 
+/**
+ * Whether the user with the name is that of the caller. A program may administer other users, but a key that has leaked
+ * must not lock its own user out.
+ */
+export function isOwnUser(reader: Reader, username = '', caller: Caller): boolean {
+  return findUser(reader, username)?.username === caller?.username;
+}
+
 /** The name comes from a form field, so an unknown user is a problem of that field. */
 export function requireUser(reader: Reader, username: string): User {
   const user = findUser(reader, username);

@@ -26,6 +26,7 @@ import { endTokens } from './token.ts';
 import {
   addUser,
   findUser,
+  isOwnUser,
   listUsers,
   passwordLength,
   profileOf,
@@ -131,12 +132,13 @@ function updateOperation(store: ReadableStore, signInService: SignInService): Op
     description:
       'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',
     refusals: ['too-many-requests'],
+    ...changeOfUser(store),
     fields: { username: existingUsername, password: password.optional(), role: role.optional() },
-    refusesKeys: isOwnUser(store),
-    check: ({ values }) => {
-      const user = values.password !== undefined && findUser(store, values.username ?? '');
+    check: (call) => {
+      const { username = '', password: newPassword } = call.values;
+      const user = newPassword !== undefined && findUser(store, username);
       if (user) requireLocal(user);
-      return userExists(store, values.username);
+      return changeOfUser(store).check(call);
     },
     run: async ({ values, update }) => {
       const change = {
@@ -157,9 +159,7 @@ function removeOperation(store: ReadableStore): Operation {
     title: 'Remove user',
     description: 'Removes a user, and ends all tokens and keys of the user.',
     isDestructive: true,
-    fields: { username: existingUsername },
-    refusesKeys: isOwnUser(store),
-    check: ({ values }) => userExists(store, values.username),
+    ...changeOfUser(store),
     run: async ({ values: { username }, update }) => {
       await update((transaction) => removeUser(transaction, username), { target: targetOf(username) });
       return succeeded(`User ${username} was removed.`, userList);
@@ -172,9 +172,7 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     title: 'End sessions',
     description: 'Ends all sessions of a user at once.',
     whileReadOnly: 'allowed',
-    fields: { username: existingUsername },
-    refusesKeys: isOwnUser(store),
-    check: ({ values }) => userExists(store, values.username),
+    ...changeOfUser(store),
     run: async ({ values: { username }, update }) => {
       const user = requireUser(store, username);
       const sessions = sessionsOf(store, user, runtime.now()).length;
@@ -187,13 +185,14 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
   });
 }
 
-/** A program may administer other users, but a key that has leaked must not lock its own user out. */
-function isOwnUser(reader: Reader) {
-  return ({ values, caller }: Call<unknown, { username?: string }>) =>
-    findUser(reader, values.username ?? '')?.username === caller?.username;
-}
-
-function userExists(reader: Reader, username: string | undefined): Checked<undefined> {
-  const isUnknown = username !== undefined && findUser(reader, username) === undefined;
-  return { problems: isUnknown ? [unknownUser(username)] : [] };
+function changeOfUser(reader: Reader) {
+  type CallForUser = Pick<Call<unknown, { username?: string }>, 'values' | 'caller'>;
+  return {
+    fields: { username: existingUsername },
+    refusesKeys: ({ values, caller }: CallForUser) => isOwnUser(reader, values.username, caller),
+    check: ({ values: { username } }: CallForUser): Checked<undefined> => {
+      const isUnknown = username !== undefined && findUser(reader, username) === undefined;
+      return { problems: isUnknown ? [unknownUser(username)] : [] };
+    },
+  };
 }

@@ -124,11 +124,13 @@ for (const [entry, access] of Object.entries(expected)) {
 /** What a key may not call for its own user. */
 const refusesKeys = (entry: string, effect = '') =>
   (entry.startsWith('admin security/self/') && effect.startsWith('writes')) ||
-  ['update', 'remove', 'endSessions'].some((name) => entry === `admin security/users/${name}`);
+  ['update', 'remove', 'endSessions'].some((name) => entry === `admin security/users/${name}`) ||
+  entry === 'admin security/keys/delete';
 
 let server: Server;
 /** The key of an administrator. */
 let key: string;
+let keyId: string;
 /** A server with a job that never ends. */
 let busy: Server;
 beforeAll(async () => {
@@ -137,7 +139,7 @@ beforeAll(async () => {
   const token = busy.token('administrator');
   const asAdministrator = { authorization: `Bearer ${server.token('administrator')}` };
   const created = await server.post('/admin/security/self/keys/create', { name: 'nightly' }, asAdministrator);
-  ({ key } = created.json<{ key: string }>());
+  ({ key, id: keyId } = created.json<{ key: string; id: string }>());
   await busy.post('/admin/system/upgrades/upgrade', { token, versionManifest: '{"id":"pat_17022022_1250"}' });
 });
 afterAll(() => Promise.all([server.close(), busy.close()]));
@@ -183,7 +185,7 @@ describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
   });
 
   it('called by: the key of an administrator', async () => {
-    const fields = { username: 'administrator' };
+    const fields = { username: 'administrator', id: keyId };
     const { statusCode } = await request(server, entry, { authorization: `Bearer ${key}` }, fields);
     if (refusesKeys(entry, effect)) expect(statusCode).toBe(403);
     else expect([200, 400, 404]).toContain(statusCode);

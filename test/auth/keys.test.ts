@@ -259,6 +259,18 @@ describe('a key ends', () => {
     });
   });
 
+  it('not by another key of its user, which may delete those of others', async () => {
+    const other = await createKey('other', 'administrator');
+    const [own, foreign] = [
+      await createKey('nightly', 'administrator'),
+      await createKey('nightly', 'member'),
+    ];
+    const statusOfDeletion = async ({ id }: { id: string }) =>
+      (await server.post(`${all}/delete`, { id }, bearer(other.key))).statusCode;
+    expect([await statusOfDeletion(own), await statusOfDeletion(foreign)]).toEqual([403, 200]);
+    expect([await statusOf(own.key), await statusOf(foreign.key)]).toEqual([200, 401]);
+  });
+
   it('not with a new password, with the end of sessions, or by revokeToken', async () => {
     const { key } = await createKey('nightly', 'member');
     const newPassword = 'another password';

@@ -12,19 +12,19 @@ import { type AuditStore, type AuditWrites, readBatch } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 
-/** The order of the entries is the order of `number`. Entries are frozen when they are read: most never are. */
-type Numbered = { readonly number: number; entry: AuditEntry };
+/** Entries are frozen when they are read: most never are. */
+type Kept = { entry: AuditEntry };
 
 export class MemoryAudit {
-  readonly #successes: Trail;
-  readonly #others: Trail;
+  readonly #limits: AuditLimits;
+  /** In the order in which they were added. */
+  #kept: Kept[] = [];
+  #successes = 0;
   /** The newest refusals, by their merge key. */
-  readonly #refusals = new Map<string, Numbered>();
-  #lastNumber = 0;
+  readonly #refusals = new Map<string, Kept>();
 
-  constructor({ successes, others }: AuditLimits) {
-    this.#successes = new Trail(successes);
-    this.#others = new Trail(others);
+  constructor(limits: AuditLimits) {
+    this.#limits = limits;
   }
 
   readonly port: AuditStore = {
@@ -33,18 +33,17 @@ export class MemoryAudit {
       return { entries: found.slice(start, start + num).map(toEntry), total: found.length };
     },
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      let batch = this.#find(filter).slice(start, start + readBatch);
-      for (let last = batch.at(-1); last; last = batch.at(-1)) {
-        yield batch.map(toEntry);
-        batch = this.#find(filter, last).slice(0, readBatch);
-      }
+      const found = this.#find(filter).slice(start);
+      while (found.length > 0) yield found.splice(0, readBatch).map(toEntry);
     }.bind(this),
     add: async (entry) => {
-      if (!this.#has(entry.id)) this.add(entry);
+      // Only failures are added by themselves, and these are rare.
+      if (!this.#kept.some((kept) => kept.entry.id === entry.id)) this.add(entry);
     },
     count: async (refusal) => this.#count(refusal),
     removeBefore: async (at) => {
-      for (const trail of [this.#successes, this.#others]) trail.removeBefore(at);
+      this.#kept = this.#kept.filter(({ entry }) => entry.at >= at);
+      this.#successes = this.#kept.filter(isSuccess).length;
       this.#forgetRefusals(at);
     },
   };
@@ -54,22 +53,31 @@ export class MemoryAudit {
   };
 
   dump(): readonly AuditEntry[] {
-    return this.#all()
-      .sort(byNumber)
-      .map(({ entry }) => entry);
+    return this.#kept.map(({ entry }) => entry);
   }
 
   load(entries: readonly AuditEntry[]): void {
     for (const entry of entries) {
-      const numbered = this.add(entry);
-      if (entry.outcome === 'refused') this.#refusals.set(mergeKeyOf(entry), numbered);
+      const kept = this.add(entry);
+      if (entry.outcome === 'refused') this.#refusals.set(mergeKeyOf(entry), kept);
     }
   }
 
-  add(entry: AuditEntry): Numbered {
-    const numbered = { number: (this.#lastNumber += 1), entry };
-    (entry.outcome === 'success' ? this.#successes : this.#others).add(numbered);
-    return numbered;
+  add(entry: AuditEntry): Kept {
+    const kept = { entry };
+    this.#kept.push(kept);
+    if (isSuccess(kept)) this.#successes += 1;
+    const { successes, others } = this.#limits;
+    if (this.#successes > successes) {
+      this.#removeOldest(isSuccess);
+      this.#successes -= 1;
+    }
+    if (this.#kept.length - this.#successes > others) this.#removeOldest((one) => !isSuccess(one));
+    return kept;
+  }
+
+  #removeOldest(isOfKind: (kept: Kept) => boolean): void {
+    this.#kept.splice(this.#kept.findIndex(isOfKind), 1);
   }
 
   #count(refusal: AuditEntry): string {
@@ -84,15 +92,6 @@ export class MemoryAudit {
     return refusal.id;
   }
 
-  /** Only failures are added by themselves, and these are rare. */
-  #has(id: string): boolean {
-    return this.#all().some(({ entry }) => entry.id === id);
-  }
-
-  #all(): Numbered[] {
-    return [...this.#successes.entries, ...this.#others.entries];
-  }
-
   #forgetRefusals(at: number): void {
     for (const [key, { entry }] of this.#refusals) {
       if (entry.at > at) break;
@@ -100,48 +99,19 @@ export class MemoryAudit {
     }
   }
 
-  /** Newest first. `after` is the last of those that are already known. */
-  #find(filter: AuditFilter, after?: Numbered): Numbered[] {
-    return this.#all()
-      .filter((one) => (!after || compare(after, one) < 0) && matchesAuditFilter(one.entry, filter))
-      .sort(compare);
+  /** Newest first; of the same moment, the one that was added last. */
+  #find(filter: AuditFilter): Kept[] {
+    return this.#kept
+      .filter(({ entry }) => matchesAuditFilter(entry, filter))
+      .reverse()
+      .sort((a, b) => b.entry.at - a.entry.at);
   }
 }
 
-function compare(a: Numbered, b: Numbered): number {
-  return b.entry.at - a.entry.at || b.number - a.number;
+function isSuccess({ entry }: Kept): boolean {
+  return entry.outcome === 'success';
 }
 
-function toEntry({ entry }: Numbered): AuditEntry {
+function toEntry({ entry }: Kept): AuditEntry {
   return freeze(entry);
-}
-
-function byNumber(a: Numbered, b: Numbered): number {
-  return a.number - b.number;
-}
-
-/** The newest entries of one kind. At the limit, the next entry takes the place of the oldest. */
-class Trail {
-  readonly #most: number;
-  #entries: Numbered[] = [];
-  /** The place of the next entry. */
-  #next = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  get entries(): readonly Numbered[] {
-    return this.#entries;
-  }
-
-  add(numbered: Numbered): void {
-    this.#entries[this.#next] = numbered;
-    this.#next = (this.#next + 1) % this.#most;
-  }
-
-  removeBefore(at: number): void {
-    this.#entries = this.#entries.filter(({ entry }) => entry.at >= at).sort(byNumber);
-    this.#next = this.#entries.length % this.#most;
-  }
 }

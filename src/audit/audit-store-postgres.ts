@@ -37,25 +37,27 @@ export class PostgresAudit implements AuditStore {
   }
 
   async page(filter: AuditFilter, start: number, num: number) {
-    const where = await this.#whereOf(filter);
+    const conditions = await this.#conditionsOf(filter);
+    const { text, values } = whereOf(conditions);
     const [rows, [counted]] = await Promise.all([
-      this.#select(where, start, num),
+      this.#select(conditions, start, num),
       this.#database.ask<{ count: number }>(
-        `select count(*) from (select from audit ${where.text} limit ${maxCountedEntries}) counted`,
-        where.values,
+        `select count(*) from (select from audit ${text} limit ${maxCountedEntries}) counted`,
+        values,
       ),
     ]);
     return { entries: rows.map(toEntry), total: counted?.count ?? 0 };
   }
 
   async *read(filter: AuditFilter, start: number): AsyncIterable<readonly AuditEntry[]> {
-    const where = await this.#whereOf(filter);
-    let rows = await this.#select(where, start, readBatch);
+    const conditions = await this.#conditionsOf(filter);
+    let rows = await this.#select(conditions, start, readBatch);
     while (rows.length > 0) {
       yield rows.map(toEntry);
       const last = rows.at(-1);
       if (!last || rows.length < readBatch) return;
-      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, readBatch);
+      const isOlder = { text: '(at, placed) < (?, ?)', values: [last.at, last.placed] };
+      rows = await this.#select([...conditions, isOlder], 0, readBatch);
     }
   }
 
@@ -84,12 +86,16 @@ export class PostgresAudit implements AuditStore {
     );
   }
 
-  async #whereOf({ operation, ...filter }: AuditFilter): Promise<Where> {
-    const [operations, oldest] = await Promise.all([
-      operation === undefined ? undefined : this.#operationsWith(operation),
-      filter.words === undefined ? undefined : this.#oldestSearched(filter),
-    ]);
-    return new Where({ ...filter, operations, oldest });
+  async #conditionsOf({ operation, words = [], ...filter }: AuditFilter): Promise<Condition[]> {
+    const conditions = conditionsOf(filter);
+    const operations = operation === undefined ? [] : [await this.#operationsWith(operation)];
+    const oldest = words.length === 0 ? [] : await this.#oldestSearched(conditions);
+    return [
+      ...operations.map((found) => ({ text: ofOperations, values: [found] })),
+      ...conditions,
+      ...oldest.map(({ at, placed }) => ({ text: '(at, placed) >= (?, ?)', values: [at, placed] })),
+      ...words.map(conditionOfWord),
+    ];
   }
 
   /** Finds the operations that match, because an index can find entries by whole operations only. */
@@ -108,27 +114,30 @@ export class PostgresAudit implements AuditStore {
 
   /**
    * No index finds words, so they are searched for in the newest `maxCountedEntries` entries that the filter finds
-   * without them: as many as a page without words counts. Undefined: there are fewer.
+   * without them: as many as a page without words counts. Empty: there are fewer.
    */
-  async #oldestSearched({ words: _words, ...filter }: AuditFilter): Promise<Place | undefined> {
-    const where = new Where(filter);
-    const [oldest] = await this.#database.ask<Place>(
-      `select at, placed from audit ${where.text} order by at desc, placed desc offset ${maxCountedEntries - 1} limit 1`,
-      where.values,
+  async #oldestSearched(conditions: readonly Condition[]): Promise<readonly Place[]> {
+    const { text, values } = whereOf(conditions);
+    return this.#database.ask<Place>(
+      `select at, placed from audit ${text} order by at desc, placed desc offset ${maxCountedEntries - 1} limit 1`,
+      values,
     );
-    return oldest;
   }
 
-  #select(where: Where, start: number, num: number): Promise<readonly Row[]> {
-    const { values } = where;
+  #select(conditions: readonly Condition[], start: number, num: number): Promise<readonly Row[]> {
+    const { text, values } = whereOf(conditions);
     const [first, most] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::bigint`];
     const order = 'order by at desc, placed desc';
-    const select = (text: string) => `select placed, ${columns} from audit ${text} ${order}`;
+    const select = (where: string) => `select placed, ${columns} from audit ${where} ${order}`;
+    const has = (condition: string) => conditions.some((one) => one.text === condition);
+    // Reads the newest entries of each operation. The entries of one user are few, and have an index of their own.
+    const isByOperation = has(ofOperations) && !has(ofUser);
+    const ofEach = text.replace(ofOperations.replace('?', '$1'), 'operation = o.operation');
     return this.#database.ask<Row>(
-      where.isByOperation
+      isByOperation
         ? `select e.* from unnest($1::text[]) o(operation)
-           cross join lateral (${select(where.textOfEach)} limit ${first} + ${most}) e ${order} offset ${first} limit ${most}`
-        : `${select(where.text)} offset ${first} limit ${most}`,
+           cross join lateral (${select(ofEach)} limit ${first} + ${most}) e ${order} offset ${first} limit ${most}`
+        : `${select(text)} offset ${first} limit ${most}`,
       [...values, start, num],
     );
   }
@@ -165,31 +174,22 @@ function toEntry({ placed: _placed, ...entry }: Row): AuditEntry {
   return entry;
 }
 
-type EntryFilter = Omit<AuditFilter, 'operation'> & {
-  readonly operations?: readonly string[] | undefined;
-  readonly oldest?: Place | undefined;
-};
-
 type Condition = { readonly text: string; readonly values: readonly unknown[] };
 
-/** The condition for operations comes first, so that its values are $1. */
-const ofOperations = 'operation = any($1::text[])';
+/** This condition comes first, so that its values are $1. */
+const ofOperations = 'operation = any(?::text[])';
+const ofUser = 'lower("user") = lower(?)';
 
-function conditionsOf({ operations, user, from, to, outcome, oldest, words = [] }: EntryFilter): Condition[] {
+function conditionsOf({ user, from, to, outcome }: AuditFilter): Condition[] {
   // The second part shows the planner that the index of errors has all these entries.
   const ofOutcome = outcome === 'success' ? 'outcome = ?' : `outcome = ? and outcome <> 'success'`;
   const all: readonly (readonly [string, unknown])[] = [
-    [ofOperations.replace('$1', '?'), operations],
-    ['lower("user") = lower(?)', user],
+    [ofUser, user],
     ['at >= ?', from],
     ['at <= ?', to],
     [ofOutcome, outcome],
   ];
-  return [
-    ...all.flatMap(([text, value]) => (value === undefined ? [] : { text, values: [value] })),
-    ...(oldest ? [{ text: '(at, placed) >= (?, ?)', values: [oldest.at, oldest.placed] }] : []),
-    ...words.map(conditionOfWord),
-  ];
+  return all.flatMap(([text, value]) => (value === undefined ? [] : [{ text, values: [value] }]));
 }
 
 /** What costs least comes first. The fields are read only if the JSON of the changes contains the word. */
@@ -215,40 +215,11 @@ function conditionOfWord({ text, operations, targets }: AuditWord): Condition {
   };
 }
 
-/** The conditions of a filter, with their values. */
-class Where {
-  readonly #filter: EntryFilter;
-  readonly #conditions: readonly Condition[];
-
-  constructor(filter: EntryFilter, more: readonly Condition[] = []) {
-    this.#filter = filter;
-    this.#conditions = [...conditionsOf(filter), ...more];
-  }
-
-  and(text: string, ...values: readonly unknown[]): Where {
-    return new Where(this.#filter, [{ text, values }]);
-  }
-
-  get values(): readonly unknown[] {
-    return this.#conditions.flatMap(({ values }) => values);
-  }
-
-  get text(): string {
-    let number = 0;
-    const numbered = this.#conditions.map(({ text }) => text.replaceAll('?', () => `$${(number += 1)}`));
-    return numbered.length === 0 ? '' : `where ${numbered.join(' and ')}`;
-  }
-
-  /**
-   * Whether to read the newest entries of each operation. The entries of one user are few, and have an index of
-   * their own.
-   */
-  get isByOperation(): boolean {
-    return this.#filter.operations !== undefined && this.#filter.user === undefined;
-  }
-
-  /** The same for the operation of the row `o`. */
-  get textOfEach(): string {
-    return this.text.replace(ofOperations, 'operation = o.operation');
-  }
+function whereOf(conditions: readonly Condition[]): Condition {
+  let number = 0;
+  const numbered = conditions.map(({ text }) => text.replaceAll('?', () => `$${(number += 1)}`));
+  return {
+    text: numbered.length === 0 ? '' : `where ${numbered.join(' and ')}`,
+    values: conditions.flatMap(({ values }) => values),
+  };
 }

@@ -94,7 +94,7 @@ export function auditResource(options: AuditOptions): Resource {
     view: (page) => auditView(page, options),
     csv: {
       fileName: 'audit.csv',
-      header: Object.keys(columns),
+      header: columns,
       rows: ({ values }) => rowsOf(options, values),
     },
   });
@@ -115,24 +115,20 @@ function filterOf(
   };
 }
 
-const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | null>> = {
-  id: ({ id }) => id,
-  at: ({ at }) => at,
-  time: ({ at }) => new Date(at).toISOString(),
-  user: ({ user }) => user,
-  role: ({ role }) => role,
-  key: ({ key }) => key,
-  address: ({ address }) => address,
-  operation: ({ operation }) => operation,
-  target: ({ target }) => target,
-  outcome: ({ outcome }) => outcome,
-  code: ({ code }) => code,
-  count: ({ count }) => count,
-  changes: ({ changes }) =>
-    changes
-      .map(({ field, before, after }) => `${field}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`)
-      .join('\n'),
-};
+/** The fields of an entry, with its time in words after the number. */
+const columns = Object.keys(entryAnswer.shape).flatMap((name) => (name === 'at' ? ['at', 'time'] : [name]));
+
+function rowOf(entry: AuditEntry): CsvRow {
+  const changes = entry.changes.map(
+    ({ field, before, after }) => `${field}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`,
+  );
+  const cells: Readonly<Record<string, CsvRow[number]>> = {
+    ...entry,
+    time: new Date(entry.at).toISOString(),
+    changes: changes.join('\n'),
+  };
+  return columns.map((name) => cells[name] ?? null);
+}
 
 async function* rowsOf(options: AuditOptions, values: AuditValues): AsyncIterable<CsvRow> {
   let left = values.num ?? Infinity;
@@ -140,7 +136,7 @@ async function* rowsOf(options: AuditOptions, values: AuditValues): AsyncIterabl
     for (const entry of entries) {
       if (left === 0) return;
       left -= 1;
-      yield Object.values(columns).map((column) => column(entry));
+      yield rowOf(entry);
     }
   }
 }

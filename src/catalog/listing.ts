@@ -47,9 +47,7 @@ export function listCatalog(
   }
   // Only a folder whose services are all hidden is hidden. An empty folder is visible.
   const isHidden = (name: string) => name !== rootFolder && byFolder.get(name)?.length === 0;
-  if (visible.length < services.length) {
-    for (const { folderName } of services) if (isHidden(folderName)) byFolder.delete(folderName);
-  }
+  for (const { folderName } of services) if (isHidden(folderName)) byFolder.delete(folderName);
   return {
     folders: folders.map(({ folderName }) => folderName).filter((name) => byFolder.has(name)),
     services: visible,
@@ -58,12 +56,11 @@ export function listCatalog(
 }
 
 /**
- * Rows in the order of their sort keys. An update looks at every row, but sorts only the new ones: rows are
+ * Rows in the order of their sort keys. An update looks at every row, but places only the new ones: rows are
  * immutable, so a known row has the place that it had before.
  */
 export class SortedRows<T> {
   readonly #keyOf: (row: T) => string;
-  #known: ReadonlySet<T> = new Set();
   #sorted: readonly T[] = [];
 
   constructor(keyOf: (row: T) => string) {
@@ -71,32 +68,25 @@ export class SortedRows<T> {
   }
 
   update(rows: Iterable<T>): readonly T[] {
-    const current = new Set(rows);
-    const kept = this.#sorted.filter((row) => current.has(row));
-    const added = [...current]
-      .filter((row) => !this.#known.has(row))
-      .map((row) => ({ row, key: this.#keyOf(row) }))
-      .sort((a, b) => compareKeys(a.key, b.key));
-    this.#sorted = this.#merge(kept, added);
-    this.#known = current;
+    const added = new Set(rows);
+    const sorted = this.#sorted.filter((row) => added.delete(row));
+    if (added.size > sorted.length) this.#sorted = this.#sortAll([...sorted, ...added]);
+    else {
+      for (const row of added) sorted.splice(this.#placeOf(row, sorted), 0, row);
+      this.#sorted = sorted;
+    }
     return this.#sorted;
   }
 
-  #merge(kept: readonly T[], added: readonly { row: T; key: string }[]): readonly T[] {
-    const merged: T[] = [];
-    let next = 0;
-    for (const { row, key } of added) {
-      const end = this.#placeOf(key, kept, next);
-      for (; next < end; next += 1) merged.push(kept[next] as T);
-      merged.push(row);
-    }
-    for (; next < kept.length; next += 1) merged.push(kept[next] as T);
-    return merged;
+  #sortAll(rows: readonly T[]): readonly T[] {
+    const keyed = rows.map((row) => ({ row, key: this.#keyOf(row) }));
+    return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
   }
 
-  /** Where a key belongs among the rows from `low` on, by binary search. */
-  #placeOf(key: string, rows: readonly T[], low: number): number {
-    let high = rows.length;
+  /** Where a row belongs among the others, by binary search. */
+  #placeOf(row: T, rows: readonly T[]): number {
+    const key = this.#keyOf(row);
+    let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (this.#keyOf(rows[middle] as T) < key) low = middle + 1;
@@ -104,11 +94,6 @@ export class SortedRows<T> {
     }
     return low;
   }
-}
-
-function compareKeys(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 export function folderOrder({ folderName }: Folder): string {

@@ -1,6 +1,7 @@
 // Requests of `steward import-catalog` to another server. Any address is allowed, because the person who runs the
 // command names it.
 import { Agent, request } from 'undici';
+import { readBody } from '../lib/read-body.ts';
 import { RequestError, toRequestError } from '../lib/request-error.ts';
 
 export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2, allTimeoutMs: 600_000 };
@@ -66,15 +67,4 @@ function redirected({ statusCode, headers }: { statusCode: number; headers: { lo
   const { location } = headers;
   const target = typeof location === 'string' ? ` to ${location}` : '';
   return new RequestError(`The server redirects${target} (${statusCode}). Give the address itself.`);
-}
-
-async function readBody(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > most) throw new RequestError(`The answer is larger than ${most / 1024 ** 2} MiB.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }

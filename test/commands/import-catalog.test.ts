@@ -197,7 +197,9 @@ it('refuses redirects, late and large answers, faults and answers that are no SO
   };
   const redirect = { status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' };
   expect(await importFrom(redirect)).toMatch(/redirects to http:\/\/127\.0\.0\.1:1\/ \(302\)/);
-  expect(await importFrom({ body: 'x'.repeat(1024 ** 2 + 1) })).toContain('larger than 1 MiB');
+  expect(await importFrom({ body: 'x'.repeat(1024 ** 2 + 1) })).toContain(
+    'The answer has more than 1048576 bytes.',
+  );
   expect(await importFrom(undefined)).toContain('not complete within 0.3 seconds');
   for (const body of ['', 'text', '<a>', '<a', '<a><b>x</b>', '<s:a xmlns:s="urn:s"><b/><c>x</c>'])
     expect(await importFrom({ body })).toContain('GetFolders (HTTP 200): The answer is not XML');

@@ -159,32 +159,17 @@ function replaceInText(text: string, replace: Replace): string {
 /** A text with the colon that makes it a name, or a bracket. The last text may be cut. */
 const jsonToken = /"((?:[^"\\]|\\.)*)(?:"(\s*:)?)?|[[\]{}]/gs;
 
-/** JSON, anywhere in a text: the value of a name, the values in its list, and all values in headers. */
+/** JSON, anywhere in a text: the value of a name, and the values in its list. */
 function replaceInJson(text: string, replace: Replace): string {
-  /** The name that decides. In headers, it is their name. */
-  let field = '';
   let name = '';
   let isList = false;
-  /** How many brackets of headers are open. */
-  let depth = 0;
   return text.replace(jsonToken, (token: string, quoted: string | undefined, colon: string | undefined) => {
-    if (quoted === undefined) {
-      const isOpen = token === '{' || token === '[';
-      if (depth > 0 || (isOpen && /headers$/i.test(field))) depth += isOpen ? 1 : -1;
-      isList = token === '[';
-      if (!isList && depth === 0) field = '';
-      return token;
-    }
-    const value = unescapeJson(quoted);
-    if (colon !== undefined) {
-      name = value;
-      if (depth === 0) field = name;
-      return token;
-    }
-    if (depth > 0 && name === 'name') return token;
-    // A value may be JSON again, or XML.
-    const shown = replaceInText(replace(field, value), replace);
-    if (!isList && depth === 0) field = '';
+    const value = quoted === undefined ? '' : unescapeJson(quoted);
+    const isValue = quoted !== undefined && colon === undefined;
+    const shown = isValue ? replaceInXml(replace(name, value), replace) : value;
+    if (!isValue) isList = token === '[';
+    if (colon !== undefined) name = value;
+    else if (!isList) name = '';
     return shown === value ? token : JSON.stringify(shown);
   });
 }

@@ -1,5 +1,5 @@
 // The catalog of a first start without CATALOG_FILE: 12 services in the root and three folders.
-import type { InitialCatalog } from './catalog.ts';
+import type { InitialCatalog, ServiceAccess } from './catalog.ts';
 
 export const sampleCatalog: InitialCatalog = {
   folders: [
@@ -18,26 +18,20 @@ export const sampleCatalog: InitialCatalog = {
     ),
     sample('/', 'Geometry', 'GeometryServer', 'Buffer,Project,Simplify', 'Geometric computations.'),
     sample('Maps', 'Boundaries', 'MapServer', 'Map,Query,Data', 'Administrative boundaries.'),
-    {
-      ...sample('Maps', 'Boundaries', 'FeatureServer', 'Query,Sync', 'Boundaries as features.'),
+    sample('Maps', 'Boundaries', 'FeatureServer', 'Query,Sync', 'Boundaries as features.', {
       parentType: 'MapServer',
-    },
+    }),
     sample('Maps', 'Elevation', 'ImageServer', 'Image,Metadata', 'Heights above sea level.'),
     sample('Maps', 'Roads', 'MapServer', 'Map,Query', 'Roads and paths.'),
     sample('Tools', 'Routing', 'NAServer', 'Route,ServiceArea', 'Routes and service areas.'),
     sample('Tools', 'Printing', 'GPServer', 'Execute', 'Maps for printing.'),
-    {
-      ...sample('Tools', 'Statistics', 'GPServer', 'Execute,Submit', 'Summary statistics.'),
+    sample('Tools', 'Statistics', 'GPServer', 'Execute,Submit', 'Summary statistics.', {
       access: 'organization',
-    },
-    {
-      ...sample('Maps', 'Parcels', 'FeatureServer', 'Query,Update', 'Land parcels.'),
-      access: 'organization',
-    },
-    {
-      ...sample('Operations', 'Diagnostics', 'GPServer', 'Execute', 'Checks of the deployment.'),
+    }),
+    sample('Maps', 'Parcels', 'FeatureServer', 'Query,Update', 'Land parcels.', { access: 'organization' }),
+    sample('Operations', 'Diagnostics', 'GPServer', 'Execute', 'Checks of the deployment.', {
       access: 'administrators',
-    },
+    }),
   ],
 };
 
@@ -47,15 +41,9 @@ function sample(
   type: string,
   capabilities: string,
   description: string,
+  more: { readonly parentType?: string; readonly access?: ServiceAccess } = {},
 ) {
-  return {
-    folderName,
-    serviceName,
-    type,
-    capabilities,
-    description,
-    parentType: '',
-    url: null,
-    access: 'public' as const,
-  };
+  const access: ServiceAccess = 'public';
+  const id = { folderName, serviceName, type };
+  return { ...id, capabilities, description, parentType: '', url: null, access, ...more };
 }

@@ -22,17 +22,15 @@ const maxBytes = 32 * 1024 ** 2;
 const entryBytes = 512;
 
 export class Journal {
-  /** Oldest first. */
-  #entries: OpenEntry[] = [];
+  /** The entries with their sizes, oldest first. */
   readonly #sizes = new Map<OpenEntry, number>();
   #bytes = 0;
   #lastId = 0;
 
   add(entry: Omit<JournalEntry, 'id'>): OpenEntry {
     const added = { id: String((this.#lastId += 1)), ...entry };
-    this.#entries.push(added);
     this.#measure(added);
-    if (this.#entries.length > maxEntries) this.#removeOldest();
+    if (this.#sizes.size > maxEntries) this.#removeOldest();
     return added;
   }
 
@@ -44,7 +42,7 @@ export class Journal {
   }
 
   page(filter: JournalFilter, start: number, num: number): { requests: JournalEntry[]; total: number } {
-    const found = this.#entries.filter(
+    const found = this.dump().filter(
       ({ route, status, soapOperation }) =>
         (filter.route?.(route) ?? true) &&
         (filter.status === undefined || status === filter.status) &&
@@ -54,24 +52,22 @@ export class Journal {
   }
 
   find(id: string): JournalEntry | undefined {
-    return this.#entries.find((entry) => entry.id === id);
+    return this.dump().find((entry) => entry.id === id);
   }
 
   clear(): void {
-    this.#entries = [];
     this.#sizes.clear();
     this.#bytes = 0;
     this.#lastId = 0;
   }
 
-  dump(): readonly JournalEntry[] {
-    return this.#entries;
+  dump(): readonly OpenEntry[] {
+    return [...this.#sizes.keys()];
   }
 
   load(entries: readonly JournalEntry[]): void {
     this.clear();
-    this.#entries = entries.map((entry) => ({ ...entry }));
-    for (const entry of this.#entries) this.#measure(entry);
+    for (const entry of entries) this.#measure({ ...entry });
     this.#lastId = Number(entries.at(-1)?.id ?? 0);
   }
 
@@ -82,10 +78,11 @@ export class Journal {
   }
 
   #removeOldest(): void {
-    const oldest = this.#entries.shift();
+    const [oldest] = this.#sizes;
     if (!oldest) return;
-    this.#bytes -= this.#sizes.get(oldest) ?? 0;
-    this.#sizes.delete(oldest);
+    const [entry, size] = oldest;
+    this.#bytes -= size;
+    this.#sizes.delete(entry);
   }
 }
 

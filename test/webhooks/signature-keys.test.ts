@@ -69,6 +69,17 @@ describe('rotateKey', () => {
     expect(verifies(first)).toBe(true);
   });
 
+  it('keeps no key whose grace period has just ended in the place of one that signs', async () => {
+    const { id, signatureKey: first } = await hooks.register();
+    for (const graceHours of ['3', '1', '1', '1']) await hooks.act(`${id}/rotateKey`, { graceHours });
+    await hooks.runtime.advance(3_600_000);
+    vi.setSystemTime(hooks.runtime.now());
+    await hooks.act(`${id}/rotateKey`, { graceHours: '1' });
+    await hooks.publish();
+    await hooks.settle();
+    expect(verifies(first)).toBe(true);
+  });
+
   it('has a grace period of 24 hours by default, and none with 0', async () => {
     const { id, signatureKey: previous } = await hooks.register();
     expect(await hooks.act(`${id}/rotateKey`)).toMatchObject({

@@ -28,7 +28,6 @@ import type { Resource } from '../rest/resource.ts';
 import { restRoutes } from '../rest/routes.ts';
 import { SoapHandler } from '../soap/handler.ts';
 import { soapEndpoint } from '../soap/plugin.ts';
-import { isJobRunning } from '../upgrades/jobs/job-table.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
 import { storePatienceMs } from './backends.ts';
 import {
@@ -108,7 +107,6 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     readOnly: () => readOnlyState(store),
     unavailableSince: store.unavailableSince,
     isControlled: config.TEST_CONTROL,
-    isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
     providerLabel: config.oidc?.label,
     localSignIn: config.LOCAL_SIGN_IN,

@@ -43,12 +43,6 @@ export function pageButton(page: PageContext<unknown>, button: PageButton): Html
   return formToken !== '' && actionButton({ next: address, ...given, formToken, isDisabled });
 }
 
-/** Replaces a button that would not work without a session. */
-export function signInHint({ formToken, address }: PageContext<unknown>, purpose: string): Html {
-  if (formToken !== '') return html``;
-  return html`<p class="hint"><a href="${address}">Sign in</a> with this browser to ${purpose}.</p>`;
-}
-
 /** The address of a form, which leads back to this page. The fields fill it in. */
 export function formHref(
   page: PageContext<unknown>,

@@ -40,8 +40,6 @@ type FrameOptions = {
   readonly unavailableSince: () => number | undefined;
   /** Test control is on: a permanent notice leads to it. */
   readonly isControlled: boolean;
-  /** Some resources and operations are closed then. */
-  readonly isJobRunning: () => boolean;
   readonly now: () => number;
   /** The text of the button that leads to the identity provider. Undefined: no provider is configured. */
   readonly providerLabel: string | undefined;
@@ -77,10 +75,6 @@ export class Frame {
 
   get isReadOnly(): boolean {
     return this.#options.readOnly() !== undefined;
-  }
-
-  get isJobRunning(): boolean {
-    return this.#options.isJobRunning();
   }
 
   get now(): number {

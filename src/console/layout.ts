@@ -175,6 +175,11 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
               ${renderSentence(notice.text)} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
             </p>`
           }
+          ${
+            session?.caller &&
+            session.formToken === '' &&
+            html`<p class="hint"><a href="${session.here}">Sign in</a> with this browser to change anything.</p>`
+          }
           <div class="title">
             <h1>${title}</h1>
             ${api && html`<button type="button" class="quiet" popovertarget="api">API</button>`}

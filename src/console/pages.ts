@@ -9,10 +9,7 @@ import type { SignInWays } from './frame.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
-type ApiLink = PageLink & {
-  readonly code: string;
-  readonly isClosed: boolean;
-};
+type ApiLink = PageLink & { readonly code: string };
 
 /** A form on the page of a resource. `address` is the one for programs. */
 export type ResourceForm = FormView & { readonly operation: Operation; readonly address: string };
@@ -58,13 +55,9 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
       <h2>${heading}</h2>
       <ul class="links">
         ${links.map(
-          ({ name, code, href, isClosed }) =>
-            html`<li>
-              ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`} <code>${code}</code>
-            </li> `,
+          ({ name, code, href }) => html`<li><a href="${href}">${name}</a> <code>${code}</code></li> `,
         )}
       </ul>
-      ${links.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
     </section>`
   );
 }

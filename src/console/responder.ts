@@ -176,21 +176,16 @@ export class HtmlResponder {
     json: Json,
     refused?: Refusal,
   ): Promise<FastifyReply> {
-    const { frame, urls, prefix } = this.#options;
+    const { urls, prefix } = this.#options;
     const { entry, segments, identity } = rest;
     const { resource } = entry;
     const subject = rest.subject?.found;
     const caller = identity?.caller;
     const query = pageQuery(rest);
-    const allowed = (entries: Readonly<Record<string, Pick<Resource, 'title' | 'access' | 'duringJob'>>>) =>
+    const allowed = (entries: Readonly<Record<string, Pick<Resource, 'title' | 'access'>>>) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
-        .map(([name, { title, duringJob }]) => ({
-          name: title,
-          code: name,
-          href: this.#path([...segments, name]),
-          isClosed: duringJob === 'closed' && frame.isJobRunning,
-        }));
+        .map(([name, { title }]) => ({ name: title, code: name, href: this.#path([...segments, name]) }));
     const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
     const render = async () => resource.view?.(this.#pageContext(rest, json));
     // The form is shown again also while the database is unavailable.

@@ -4,7 +4,7 @@ import { currentMode } from '../../mode/mode.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { countUndelivered } from '../../webhooks/queue/redelivery.ts';
+import { readHealths } from '../../webhooks/queue/redelivery.ts';
 import { listWebhooks, readHealth } from '../../webhooks/webhook.ts';
 import { whileAvailable } from './health.ts';
 
@@ -43,11 +43,9 @@ export function navigation(store: ReadableStore, now: () => number): readonly Na
 
 /** The webhooks that need attention. While the database is unavailable, those that did not get all events are unknown. */
 async function countWebhooks(store: ReadableStore, now: number): Promise<number> {
-  const all = listWebhooks(store);
-  const active = all.filter((webhook) => webhook.active);
-  const counts = await whileAvailable(() => countUndelivered(store, active, now, { most: 0 }));
-  const healths = all.map((webhook) => readHealth(store, webhook, now, counts?.get(webhook.id)).health);
-  return healths.filter((health) => health !== 'ok' && health !== 'inactive').length;
+  const known = await whileAvailable(() => readHealths(store, now));
+  const all = known ?? listWebhooks(store).map((webhook) => readHealth(store, webhook, now));
+  return all.filter(({ health }) => health !== 'ok' && health !== 'inactive').length;
 }
 
 export function readOnlyState(reader: Reader): ReadOnlyState | undefined {

@@ -8,8 +8,8 @@ import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
-import { countUndelivered } from '../../webhooks/queue/redelivery.ts';
-import { type HealthView, type WebhookHealth, listWebhooks, readHealth } from '../../webhooks/webhook.ts';
+import { readHealths } from '../../webhooks/queue/redelivery.ts';
+import type { HealthView, WebhookHealth } from '../../webhooks/webhook.ts';
 
 /** `busy`: a job is running. */
 export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
@@ -39,9 +39,7 @@ export async function readSystemHealth(
   page: PageContext<unknown>,
 ): Promise<SystemHealth> {
   const { href, now } = page;
-  const found = listWebhooks(store);
-  const counts = await countUndelivered(store, found, now, { most: 0 });
-  const all = found.map((webhook) => readHealth(store, webhook, now, counts.get(webhook.id)));
+  const all = await readHealths(store, now);
   const active = all.filter(({ webhook }) => webhook.active);
   const outcomes = await store.deliveries.lastOutcomes(active.map(({ webhook }) => webhook.id));
   const outcomeOf = ({ webhook }: HealthView) => outcomes.get(webhook.id);

@@ -1,6 +1,6 @@
 // The page of one job: its state in a head that stays in view, its phases, its components, and its messages. While a
 // job runs, the script of the pages reads the page again every second; without a script the reader reloads it.
-import { pageButton, signInHint } from '../../console/action.ts';
+import { pageButton } from '../../console/action.ts';
 import { renderAgo, renderClock, renderSentence, renderTime } from '../../console/time.ts';
 import { renderSelect, renderToolbar, searchedIn } from '../../console/list.ts';
 import { renderFacts } from '../../console/table.ts';
@@ -151,7 +151,7 @@ function followLine(page: PageOf, isFollowed: boolean): Html {
 
 /** What the reader can do now, or why nothing can be done. */
 function actionsOf({ store, job, plan, page }: JobState): {
-  readonly button?: Html;
+  readonly button?: Html | false;
   readonly text?: Html | string;
 } {
   if (reasonNotToResume(store, job) === undefined) {
@@ -160,7 +160,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
       : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(store.read(deployment)));
     return {
-      button: resumeButton(job, page, page.here()) || signInHint(page, 'resume it'),
+      button: resumeButton(job, page, page.here()),
       text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${mixtureText(job)}`,
     };
   }
@@ -176,14 +176,14 @@ function actionsOf({ store, job, plan, page }: JobState): {
     };
   const why = reasonNotToCancel(store, job, plan);
   if (why === undefined) {
-    const cancel = pageButton(page, {
+    const button = pageButton(page, {
       label: job.reverting ? 'Stop putting workloads back' : 'Cancel this job',
       action: page.href('system', 'jobs', job.id, 'cancel'),
       next: page.here(),
       isDestructive: true,
       worksWhileReadOnly: true,
     });
-    return { button: cancel || signInHint(page, 'cancel it') };
+    return { button };
   }
   const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {

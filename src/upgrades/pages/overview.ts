@@ -1,6 +1,5 @@
 // The overview of upgrades: a job that needs attention, the installed version with its rollback, one recommendation,
 // and the last jobs.
-import { signInHint } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -27,7 +26,7 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
     // A failed job that is not the newest one blocks other upgrades too.
     const failed = findJobToRepair(store);
     const needsAttention = job !== null && (isOpen(job) || job.state === 'failed');
-    return html`${signInHint(page, 'start, cancel or follow a job')} ${needsAttention && (await jobSummary(options, job, page))}
+    return html`${needsAttention && (await jobSummary(options, job, page))}
       <div id="versions" data-live="5">
         ${failed && failed.id !== job?.id && html`<p class="notice">${repairText(failed, false)}</p>`}
         ${await installedView(options, page)}

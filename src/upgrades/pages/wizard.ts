@@ -1,14 +1,8 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. It is the page of the operations `plan`
 // and `upgrade`: the form of the settings is sent to `plan`, whose page has the form that is sent to `upgrade`. Every step
 // makes the same checks as `plan`; the images are looked up with the plan.
-import { formHref, hiddenFields, signInHint } from '../../console/action.ts';
-import {
-  type ProblemList,
-  fieldView,
-  problemView,
-  problemsWith,
-  renderProblems,
-} from '../../console/form.ts';
+import { formHref, hiddenFields } from '../../console/action.ts';
+import { type ProblemList, fieldView, problemsWith, renderProblems } from '../../console/form.ts';
 import { type Row, renderFacts, renderTable } from '../../console/table.ts';
 import { formatProblem } from '../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
@@ -117,8 +111,8 @@ function settingsForm(
   entered: readonly EnteredSetting[],
   problems: readonly SettingProblem[],
   page: FormPage,
-): Html {
-  if (page.formToken === '') return signInHint(page, 'enter the settings');
+): Html | false {
+  if (page.formToken === '') return false;
   const hidden = {
     f: 'html',
     token: page.formToken,
@@ -349,9 +343,9 @@ function startForm(
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
   { start, error, page }: Pick<PlanOptions, 'start' | 'error' | 'page'>,
-): Html {
+): Html | false {
   if (page.isReadOnly) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
-  if (page.formToken === '') return signInHint(page, 'start the upgrade');
+  if (page.formToken === '') return false;
   const fields = {
     f: 'html',
     token: page.formToken,
@@ -360,27 +354,20 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(toUpgradeSettings(entered)) }),
   };
-  const view = (name: keyof StartFields) =>
-    fieldView(name, describeField(start[name]), {
-      entered: page.entered[name],
-      problems: problemsWith(name, page.error),
-    });
-  const to = prepared.to ?? formatVersion(version);
+  const view = (name: keyof StartFields, described = {}) =>
+    fieldView(
+      name,
+      { ...describeField(start[name]), ...described },
+      {
+        entered: page.entered[name],
+        problems: problemsWith(name, page.error),
+      },
+    );
+  const label = `Type ${prepared.to ?? formatVersion(version)} to confirm: there is no way back`;
   return html`<form method="post" action="${page.href('system', 'upgrades', 'upgrade')}">
     ${hiddenFields(fields)} ${view('startAt')} ${view('ignoreWindows')}
     <p class="hint">At a later time, the upgrade is checked again, and starts only if its plan is the same.</p>
-    ${hasRelease(prepared) && confirmField(to, page)} ${error && renderProblems(error)}
+    ${hasRelease(prepared) && view('confirmVersion', { label, description: '', isRequired: true })} ${error && renderProblems(error)}
     <p><button class="primary">Start the upgrade</button></p>
   </form>`;
-}
-
-/** The server checks the text too. */
-function confirmField(to: string, { entered: { confirmVersion }, error }: FormPage): Html {
-  const problems = problemsWith('confirmVersion', error);
-  const marks = problems.length > 0 && html`aria-invalid="true" aria-describedby="confirmVersion-problem"`;
-  return html`<div class="field">
-    <label for="confirmVersion">Type ${to} to confirm: there is no way back</label>
-    <input id="confirmVersion" name="confirmVersion" value="${confirmVersion}" required pattern="${to.replaceAll('.', '[.]')}" title="${to}" autocomplete="off" ${marks} />
-    ${problems.length > 0 && problemView('confirmVersion', problems)}
-  </div>`;
 }

@@ -1,6 +1,5 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery. The filters work
 // without a script.
-import { signInHint } from '../../console/action.ts';
 import { renderTimeRange } from '../../console/form.ts';
 import {
   type ListColumn,
@@ -43,7 +42,7 @@ export function showDeliveries<S>(
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
-      ${renderToolbar({ action: page.here(), filters: filterControls(given, store, await store.deliveries.eventTypes(), webhook) })} ${signInHint(page, 'get buttons here')} ${webhook?.active === false && activateFirst}
+      ${renderToolbar({ action: page.here(), filters: filterControls(given, store, await store.deliveries.eventTypes(), webhook) })} ${webhook?.active === false && activateFirst}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
           <strong>${!isTotalExact && 'More than '}${formatCount(total, isFiltered ? 'delivery' : 'kept delivery')}</strong>

@@ -1,5 +1,5 @@
 // The page of one delivery: its attempts with their responses, when the next one is due, and the request.
-import { pageButton, signInHint } from '../../console/action.ts';
+import { pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -36,7 +36,6 @@ export function showDelivery(
           ${waiting && html`<span>${waiting}</span>`} ${linkTo(redeliveryOf, 'Repeats an earlier delivery')}${linkTo(redeliveredAs, 'Was redelivered: show the newer delivery')}
           ${renderAction(page, webhook)}
         </div>
-        ${signInHint(page, 'get buttons here')}
         <section aria-labelledby="attempts">
           <h2 id="attempts">${formatAttempts(delivery)}</h2>
           ${renderAttempts(delivery)}

@@ -1,29 +1,15 @@
-// The page of the webhook settings: the policy in words, and which webhooks it concerns now.
+// The page of the webhook settings: the policy in words, and who has changed it.
 import { renderTime } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { listWebhooks, readHealth } from '../webhook.ts';
 
 export function showSettings(store: ReadableStore): View<unknown> {
-  return async ({ href, now }) => {
-    const settings = store.read(webhookSettings);
-    const all = listWebhooks(store).map((webhook) => readHealth(store, webhook, now));
-    const withFailures = all.filter(({ webhook, failures }) => webhook.active && failures > 0);
-    return html`<p>${formatPolicy(settings)}</p>
-      <p>
-        The settings apply to <a href="${href('services', 'webhooks')}">${formatCount(all.length, 'webhook')}</a>.
-        ${
-          withFailures.length === 0
-            ? 'No active one has failures in the window.'
-            : html`${formatCount(withFailures.length, 'active one')} ${withFailures.length === 1 ? 'has' : 'have'}
-              failures in the window.`
-        }
-      </p>
+  return async ({ href }) =>
+    html`<p>${formatPolicy(store.read(webhookSettings))}</p>
       ${await lastChangeView(store, href)}`;
-  };
 }
 
 async function lastChangeView(

@@ -1,6 +1,6 @@
 // The page of one webhook: at the left its health, what can be redelivered and its newest deliveries; at the right its
 // receiver, events, key and retries.
-import { formHref, linkButton, signInHint } from '../../console/action.ts';
+import { formHref, linkButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts, renderMissing } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
@@ -44,7 +44,6 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
         ${!webhook.active && undelivered === 0 && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
         ${linkButton(page, formHref(page, here('edit')), 'Edit', 'plain')}
       </div>
-      ${signInHint(page, 'get buttons here')}
       <div class="split side">
         <div>
           <div class="health ${colour}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">

@@ -1,6 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { formHref, linkButton, pageButton, signInHint } from '../../console/action.ts';
+import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import {
   type ListColumn,
   type ListParameters,
@@ -19,9 +19,9 @@ import { boxName } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
-import { countUndelivered } from '../queue/redelivery.ts';
+import { countUndelivered, readHealths } from '../queue/redelivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { type HealthView, type Webhook, healths, listWebhooks, readHealth } from '../webhook.ts';
+import { type HealthView, type Webhook, healths } from '../webhook.ts';
 import {
   compareHealth,
   formatReceiver,
@@ -76,7 +76,6 @@ export function showWebhooks(store: ReadableStore): View<unknown> {
       count: html`<span id="webhook-count" data-live="10">${formatCount(list.total, 'webhook')}</span>`,
       actions: linkButton(page, page.here('create'), 'Create webhook'),
     })}
-      ${signInHint(page, 'get buttons here')}
       <div id="webhooks" data-live="10">
         ${renderEntries(page, list, {
           noun: 'webhook',
@@ -97,15 +96,10 @@ async function readWebhooks(
   store: ReadableStore,
   { query, now }: PageContext<unknown>,
 ): Promise<ListedWebhook[]> {
-  const all = listWebhooks(store);
-  const ids = listParameters(query).sort === 'last' ? all.map(({ id }) => id) : [];
+  const all = await readHealths(store, now);
+  const ids = listParameters(query).sort === 'last' ? all.map(({ webhook }) => webhook.id) : [];
   const newest = await store.deliveries.newest(ids);
-  // The health does not depend on their number, which is read for the shown webhooks only.
-  const counts = await countUndelivered(store, all, now, { most: 0 });
-  return all.map((webhook) => ({
-    ...readHealth(store, webhook, now, counts.get(webhook.id)),
-    lastAt: newest.get(webhook.id)?.at ?? 0,
-  }));
+  return all.map((view) => ({ ...view, lastAt: newest.get(view.webhook.id)?.at ?? 0 }));
 }
 
 /** Links to the webhooks of each health, with their numbers. */

@@ -12,7 +12,15 @@ import { notAudited } from '../../lib/audit-fields.ts';
 import type { Reader, Table } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { type Webhook, maxUndelivered, requireWebhook, webhooks } from '../webhook.ts';
+import {
+  type HealthView,
+  type Webhook,
+  listWebhooks,
+  maxUndelivered,
+  readHealth,
+  requireWebhook,
+  webhooks,
+} from '../webhook.ts';
 import { type DeliveryFilter, matchesDeliveryFilter, maxCountedDeliveries } from './delivery-filter.ts';
 import { type Delivery, type DeliveryState, recoverableStates } from './delivery.ts';
 
@@ -108,6 +116,13 @@ export function countUndelivered(
     requestedAt,
     most: most + 1,
   });
+}
+
+/** The health of every webhook, which does not depend on the number of its undelivered events. */
+export async function readHealths(store: ReadableStore, at: number): Promise<HealthView[]> {
+  const all = listWebhooks(store);
+  const counts = await countUndelivered(store, all, at, { most: 0 });
+  return all.map((webhook) => readHealth(store, webhook, at, counts.get(webhook.id)));
 }
 
 function endedAfterOf({ dismissedAt }: Webhook, skipsDismissed: boolean): number | undefined {

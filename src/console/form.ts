@@ -1,5 +1,4 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
-import { needsToken } from '../lib/caller.ts';
 import { type Html, html } from '../lib/html.ts';
 import { type FieldDescription, type PickOption, boxName, choicesOf, describeField } from '../rest/fields.ts';
 import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
@@ -64,13 +63,6 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
   const focused =
     view.cancelHref !== undefined && !view.error ? shown.find((one) => !isFixed(one))?.[0] : undefined;
   return html`${view.error && renderProblems(view.error)}
-    ${
-      needsToken(operation.access) &&
-      formToken === '' &&
-      html`<p>
-        <a href="${layout.session?.signInHref}">Sign in</a> first: this form works only for a signed-in browser.
-      </p>`
-    }
     ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
@@ -86,7 +78,7 @@ export function operationForm(layout: Layout, operation: FormOperation, view: Fo
       }
       <p>
         <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${isChange ? 'Save' : operation.title}</button>
-        ${view.cancelHref !== undefined && html`<a href="${view.cancelHref}">Cancel</a>`}
+        ${view.cancelHref !== undefined && html`<a href="${view.cancelHref}">Back</a>`}
         ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
       </p>
     </form>`;
@@ -269,7 +261,8 @@ function choiceView(
 ): Html {
   const blank = blankChoice(field, unchanged);
   const standsFor = options.find(({ value }) => value === blank.value);
-  const hasBlank = options.some(({ value }) => value === '');
+  const isChosen = options.some(({ value }) => value === entered.trim());
+  const hasBlank = field.isRequired ? isChosen : options.some(({ value }) => value === '');
   return html`<select ${marks}>
         ${!hasBlank && html`<option value="">${standsFor ? `${standsFor.label} (${blank.label})` : blank.label}</option>`}
         ${options

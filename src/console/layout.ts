@@ -142,12 +142,6 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
             }
             <div class="session">
               <span id="fresh" class="good" hidden>● Live</span>
-              <span id="mode">${
-                banner &&
-                (banner.href === undefined
-                  ? html`<span class="state warn">Read-only</span>`
-                  : html`<a class="state warn" href="${banner.href}">Read-only</a>`)
-              }</span>
               ${session && accountMenu(session, theme)}
             </div>
           </div>
@@ -164,7 +158,8 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
           <div id="banner">${
             banner &&
             html`<div class="strip">
-              <strong>The system is read-only.</strong> ${banner.text} ${banner.action && actionButton(banner.action)}
+              <strong>The system is read-only.</strong> ${banner.text}
+              ${banner.href !== undefined && html`<a href="${banner.href}">Show why</a>`} ${banner.action && actionButton(banner.action)}
             </div>`
           }</div>
         </header>

@@ -86,15 +86,13 @@ type OperationView = FormView & {
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Page {
   const { secret, parent, entered } = view;
   const commands = commandView([postCommand(view.address, operation, entered)]);
-  if (view.view) {
-    const lead = html`<p class="lead">${operation.description}</p>`;
-    return renderPage(layout, view.view, html`${lead} ${commands}`);
-  }
+  const lead = html`<p class="lead">${operation.description}</p>`;
+  if (view.view) return renderPage(layout, view.view, html`${lead} ${commands}`);
   const { next = '' } = entered;
   const back = hasName(next) ? undefined : ownPath(next);
   return renderPage(
     layout,
-    html`<p class="lead">${operation.description}</p>
+    html`${view.warning === undefined && lead}
       ${secret ? secretView(secret) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
       ${secret && html`<p><a href="${parent.href}">Back to ${parent.name}</a></p>`}`,
     commands,

@@ -25,9 +25,9 @@ export function renderAgo(at: number, now: number): Html {
   >`;
 }
 
-/** A sentence of the API, whose times are ISO 8601, for people. */
+/** A sentence for people, whose times are those of the API, in ISO 8601, or of `formatTime`. */
 export function renderSentence(text: string): Html {
-  const parts = text.split(/\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\b/);
+  const parts = text.split(/\b(\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d\.\d{3}Z| \d\d:\d\d:\d\d UTC))\b/);
   // Text of a user may look like a time, such as the month 13.
   return html`${parts.map((part, index) => (index % 2 === 1 && !Number.isNaN(Date.parse(part)) ? renderTime(Date.parse(part)) : part))}`;
 }

@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
 
     await page.getByRole('link', { name: 'Delete service …' }).click();
     await page.getByRole('button', { name: 'Delete service' }).waitFor();
-    await page.getByRole('link', { name: 'Cancel' }).click();
+    await page.getByRole('link', { name: 'Back' }).click();
     await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
   });
 

@@ -1,8 +1,7 @@
 // The page of all users: their roles, when they last signed in, and what an administrator can do about each.
 import { formHref, linkButton, pageButton } from '../../console/action.ts';
-import { capitalise } from '../../console/labels.ts';
 import { renderListPage, renderSelect, selectEntries } from '../../console/list.ts';
-import { compareNaturally, renderFacts, renderMenu, renderMissing } from '../../console/table.ts';
+import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
 import { type Role, roles } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
@@ -42,7 +41,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
     },
     usual: 50,
   });
-  return html`${renderListPage(page, list, {
+  return renderListPage(page, list, {
     noun: 'user',
     label: 'All users',
     search: 'Search users',
@@ -60,11 +59,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
       { label: 'Added', sort: 'added', cell: ({ createdAt }) => renderAgo(createdAt, page.now) },
       { label: 'Actions', cell: (user) => menuOf(user, page) },
     ],
-  })}
-    <section aria-labelledby="roles">
-      <h2 id="roles">Roles</h2>
-      ${renderFacts(roles.map((role) => [role, capitalise(roleMeanings[role])]))}
-    </section>`;
+  });
 }
 
 function nameView({ username, source }: ListedUser, { caller }: PageContext<unknown>): Html {

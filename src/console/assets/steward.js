@@ -140,6 +140,12 @@ function showLocalTimes(root) {
 
 showLocalTimes(document);
 
+// Options contain no elements.
+for (const option of document.querySelectorAll('option'))
+  option.textContent = option.textContent.replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/, (utc) =>
+    localTime.format(new Date(utc.replace(' UTC', 'Z').replace(' ', 'T'))),
+  );
+
 /** The clock of the reader may differ from the one of the server, whose time was `data-now` when it sent the page. */
 const aheadOf = (page) => Number(page.body.dataset.now) - performance.now();
 let aheadMs = aheadOf(document);
@@ -194,7 +200,7 @@ let news;
  */
 function keepLive() {
   const live = [...document.querySelectorAll('[data-live]')];
-  const frame = document.querySelectorAll('#navigation, #banner, #mode');
+  const frame = document.querySelectorAll('#navigation, #banner');
   if (live.length === 0 && !document.getElementById('navigation')) return;
   const parts = [...frame, ...live];
   const strip = document.getElementById('connection');
@@ -209,6 +215,8 @@ function keepLive() {
   let failures = 0;
   // Of the last answer, to which the server answers 304 while nothing has changed.
   let tag = '';
+  // Of the last answer. A page that changes all the time is read less often the larger it is.
+  let size = 0;
   let timer;
 
   function showTitle(state) {
@@ -266,7 +274,9 @@ function keepLive() {
   }
 
   async function showAnswer(response) {
-    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    const text = await response.text();
+    size = text.length;
+    const page = new DOMParser().parseFromString(text, 'text/html');
     const state = page.body.dataset.connection;
     if (!response.ok && !state && response.status !== openedWith)
       return showLost(`The server answers with an error (${response.status})`);
@@ -298,6 +308,7 @@ function keepLive() {
       const hasFailed = openedWith >= 500 && !document.querySelector('main form');
       if (ok && (hasFailed || document.body.dataset.connection === 'ended')) return location.reload();
       if (status === 304) {
+        size = 0;
         lastAnswer = new Date();
         showConnection(document.body.dataset.connection);
       } else await showAnswer(response);
@@ -311,7 +322,9 @@ function keepLive() {
     // A part may ask for another time after each read.
     const waits = live.map((part) => 1000 * Number(part.dataset.live)).filter((ms) => ms > 0);
     const isWell = !document.body.dataset.connection;
-    const usual = isWell ? Math.min(30_000, ...waits) : Math.min(2000 * (failures || 2), 10_000);
+    const perSecond = job ? 32_000 : 2000;
+    const least = Math.max(Math.min(...waits), (1000 * size) / perSecond);
+    const usual = isWell ? Math.min(30_000, least) : Math.min(2000 * (failures || 2), 10_000);
     // A job is followed in the background too, because the reader may want to be notified.
     timer = setTimeout(refresh, document.hidden && !job ? 60_000 : usual);
   }

@@ -1,13 +1,13 @@
 // The health of the system in one sentence: what needs attention, why, and where to act on it.
 import { capitaliseWord } from '../../console/labels.ts';
-import { renderSentence, toIsoTime } from '../../console/time.ts';
+import { renderSentence } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
-import { type Job, isOpen, newestJob } from '../../upgrades/jobs/job-table.ts';
+import { type Job, newestJob } from '../../upgrades/jobs/job-table.ts';
 import { readHealths } from '../../webhooks/queue/redelivery.ts';
 import type { HealthView, WebhookHealth } from '../../webhooks/webhook.ts';
 
@@ -25,11 +25,7 @@ type Finding = {
 
 export type SystemHealth = {
   readonly findings: readonly Finding[];
-  readonly deactivated: readonly HealthView[];
-  /** Active webhooks whose last delivery failed, or that are close to their deactivation. */
-  readonly failing: readonly HealthView[];
-  /** Active webhooks that do not fail now, but did not get all events. */
-  readonly behind: readonly HealthView[];
+  readonly webhooks: readonly HealthView[];
 };
 
 const maxNames = 3;
@@ -86,7 +82,7 @@ export async function readSystemHealth(
       many: 'are inactive',
     }),
   ];
-  return { findings, deactivated, failing: [...reported], behind };
+  return { findings, webhooks: all };
 }
 
 /** One finding for all webhooks of a kind. */
@@ -117,13 +113,11 @@ function group(
 }
 
 function findJob(job: Job | null, now: number, href: PageContext<unknown>['href']): Finding[] {
-  if (!job || (!isOpen(job) && job.state !== 'failed')) return [];
+  if (job?.state !== 'in_progress' && job?.state !== 'failed') return [];
   const what = job.operation === 'upgrade' ? 'upgrade' : 'rollback';
   const found = (severity: Severity, text: string): Finding[] => [
     { severity, count: 1, text, href: href('system', 'jobs', job.id) },
   ];
-  if (job.state === 'scheduled')
-    return found('info', `The ${what} to ${job.to} is scheduled for ${toIsoTime(job.startAt ?? 0)}.`);
   if (job.state === 'failed') return found('bad', `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`);
   return found('busy', `The ${what} to ${job.to} is running: ${jobProgress(job, now).percent} %.`);
 }

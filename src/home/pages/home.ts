@@ -35,7 +35,8 @@ import type { ReadDrift } from '../../upgrades/planning/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
-import { listWebhooks } from '../../webhooks/webhook.ts';
+import { healthMarks } from '../../webhooks/pages/parts.ts';
+import { type WebhookHealth, healths, listWebhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
 import { showSearch } from './search.ts';
@@ -138,7 +139,7 @@ async function recentView(
               ({ at, user, operation, target, name }) =>
                 html`<li>
                   ${renderAgo(at, now)} <strong>${titleOf(operation, user) ?? operation}</strong>
-                  ${target !== null && html`<a href="${href(...target.split('/'))}"><bdi>${name ?? target}</bdi></a>`} ${user !== null && html`by ${user}`}
+                  ${target !== null && name !== undefined && html`<a href="${href(...target.split('/'))}"><bdi>${name}</bdi></a>`} ${user !== null && html`by ${user}`}
                 </li> `,
             )}
           </ol>`
@@ -232,7 +233,7 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   const isRunning = job.state === 'in_progress';
   const { percent } = jobProgress(job, now);
   return {
-    title: isRunning ? 'Running job' : job.state === 'scheduled' ? 'Scheduled job' : 'Last job',
+    title: isRunning ? 'Running job' : 'Last job',
     severity: jobSeverities[job.state],
     figure: isRunning
       ? html`${percent} % <progress max="100" value="${percent}" aria-label="Running job">${percent} %</progress>`
@@ -255,22 +256,16 @@ async function webhookCard(
   { href, now }: PageContext<unknown>,
 ): Promise<Card> {
   if (!health) return { title: 'Webhooks', figure: renderMissing() };
-  const { failing, behind, deactivated } = health;
+  const all = health.webhooks;
   const stats = await webhookStats(store, now);
   const { webhook_deliveries_pending: pending, webhook_oldest_pending_seconds: oldestPendingSeconds } = stats;
-  const all = listWebhooks(store);
-  const active = all.filter((webhook) => webhook.active).length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
-  const parts = [
-    { name: 'ok', count: active - failing.length - behind.length, colour: 'good' },
-    { name: 'failing', count: failing.length, colour: 'warn' },
-    { name: 'behind', count: behind.length, colour: 'warn' },
-    { name: 'deactivated', count: deactivated.length, colour: 'bad' },
-    { name: 'inactive', count: all.length - active - deactivated.length, colour: 'none' },
-  ];
+  const countOf = (name: WebhookHealth) => all.filter(({ health }) => health === name).length;
+  const parts = healths.map((name) => ({ name, count: countOf(name), colour: healthMarks[name].colour }));
   return {
     title: 'Webhooks',
-    severity: deactivated.length > 0 ? 'bad' : failing.length + behind.length > 0 ? 'warn' : undefined,
+    severity:
+      countOf('deactivated') > 0 ? 'bad' : countOf('failing') + countOf('behind') > 0 ? 'warn' : undefined,
     figure: html`<a href="${href('services', 'webhooks')}"
       >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
     >`,

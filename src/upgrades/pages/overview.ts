@@ -11,11 +11,10 @@ import type { OperationsOptions } from '../operations.rest.ts';
 import { currentManifest, deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { maintenanceWindows } from '../schedule/windows.ts';
 import { lastJobs, mixtureText, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { driftView, versionName, wizardHref } from './versions.ts';
-import { windowText } from './windows.ts';
+import { windowLine } from './windows.ts';
 
 type PageOf = PageContext<unknown>;
 
@@ -81,7 +80,6 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
   const hasRelease = path.some(({ type }) => type === 'release');
   const { hops } = planHops(path, manifest, present, hasRelease);
   const last = hops.at(-1)?.to ?? formatVersion(version);
-  const window = windowText(store.read(maintenanceWindows), page.now);
   return html`<section class="boxed recommended" aria-labelledby="newest">
     <div>
       <h2 id="newest">
@@ -91,7 +89,7 @@ function recommendedView(store: ReadableStore, page: PageOf): Html | false {
         The newest version${hops.length > 1 && `, in one job of ${hops.length} upgrades with one license`}:
         ${[formatVersion(newestInstalled(present)), ...hops.map(({ to }) => to)].join(' → ')}
       </p>
-      ${window !== undefined && html`<p>${window} <a href="${page.here('config')}">Windows</a></p>`}
+      ${windowLine(store, page)}
       <p><a href="${page.here('available')}">All versions</a></p>
     </div>
     <a class="button" href="${wizardHref(page, version)}">Upgrade to ${last}</a>

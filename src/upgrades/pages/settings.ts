@@ -1,6 +1,6 @@
 // The settings of a version as fields of a form, and the conversion of their texts to `upgradeSettings`.
 import { fieldView } from '../../console/form.ts';
-import { formatTime } from '../../console/time.ts';
+import { formatTime, renderSentence } from '../../console/time.ts';
 import { type Html, html } from '../../lib/html.ts';
 import { type FieldDescription, type Parts, boxName } from '../../rest/fields.ts';
 import { parseJsonObject } from '../../rest/field-types.ts';
@@ -121,7 +121,8 @@ export function settingView(
 export function settingSummary({ text, field }: EnteredSetting): Html | string {
   const chosen = text === '' ? String(field.fallback ?? '') : text;
   if (chosen.trim() === '') return html`<span class="none">none</span>`;
-  return field.choiceLabels?.[chosen] ?? (field.control === 'lines' ? html`<code>${chosen}</code>` : chosen);
+  if (field.control === 'lines') return html`<code>${chosen}</code>`;
+  return renderSentence(field.choiceLabels?.[chosen] ?? chosen);
 }
 
 export const settingParts: Parts = {

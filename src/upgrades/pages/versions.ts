@@ -22,6 +22,7 @@ import { countMovesOfRollbacks } from '../planning/workloads.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { repairText } from './job-parts.ts';
+import { windowLine } from './windows.ts';
 
 /** A page repeats the name for each setting. */
 const maxName = 200;
@@ -70,7 +71,7 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
   const list = selectEntries(versions, page, {});
   const isBlocked = ({ version }: AvailableVersion) => failed && !repairs(failed, version.id);
   const canStart = (one: AvailableVersion) => one.path.length > 0 && !isBlocked(one);
-  return html`${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
+  return html`${blocked !== undefined && html`<p class="notice">${blocked}</p>`} ${windowLine(store, page)}
     ${renderListPage(page, list, {
       noun: 'version',
       label: 'Available versions',

@@ -3,10 +3,13 @@ import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { parseJson } from '../../lib/json.ts';
 import type { EnteredParts, Parts } from '../../rest/fields.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { Reader } from '../../store/state.ts';
 import {
   type MaintenanceWindow,
   type OpenTime,
   formatWindow,
+  maintenanceWindows,
   maxWindows,
   openTimes,
   readWindows,
@@ -38,6 +41,13 @@ export function windowText(windows: readonly MaintenanceWindow[], now: number): 
   const changesAt = state.open ? state.closesAt : state.opensAt;
   const until = changesAt === null ? '' : ` until ${formatInZone(windows, changesAt)}`;
   return `${state.open ? 'A' : 'No'} maintenance window is open${until}.`;
+}
+
+/** The same with a link to the windows. */
+export function windowLine(store: Reader, page: PageContext<unknown>): Html | false {
+  const text = windowText(store.read(maintenanceWindows), page.now);
+  const href = page.href('system', 'upgrades', 'config');
+  return text !== undefined && html`<p>${text} <a href="${href}">Maintenance windows</a></p>`;
 }
 
 /** In the zone of the first window: `Sat 21 Nov, 22:00 in Europe/Vienna`. */

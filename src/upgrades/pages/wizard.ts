@@ -276,13 +276,6 @@ function planView(
       ],
       'figures',
     )}
-    ${
-      plan.hops.length > 1 &&
-      html`<p>The job performs these upgrades one after the other:</p>
-        <ol class="hops" aria-label="Upgrades">
-          ${plan.hops.map((hop) => html`<li>${hop.from} → <strong>${hop.to}</strong></li> `)}
-        </ol>`
-    }
     ${entered.length > 0 && renderFacts(entered.map((one) => [one.field.label, settingSummary(one)]))}
     ${
       settings &&

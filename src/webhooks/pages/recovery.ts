@@ -37,14 +37,16 @@ export async function renderRecovery(
   }
   const events = formatEvents(undelivered);
   const action = (operation: string) => webhookHref(page, webhook.id, operation);
-  const recover = webhook.active
-    ? pageButton(page, { action: action('redeliver'), label: `Redeliver ${events}`, isPrimary: true })
-    : pageButton(page, {
-        action: action('activate'),
-        label: `Activate and redeliver ${events}`,
-        fields: { redeliver: 'true' },
-        isPrimary: true,
-      });
+  const recover = isRunning
+    ? false
+    : webhook.active
+      ? pageButton(page, { action: action('redeliver'), label: `Redeliver ${events}`, isPrimary: true })
+      : pageButton(page, {
+          action: action('activate'),
+          label: `Activate and redeliver ${events}`,
+          fields: { redeliver: 'true' },
+          isPrimary: true,
+        });
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${
       undelivered > 0 &&

@@ -173,7 +173,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
           ${
             session?.caller &&
             session.formToken === '' &&
-            html`<p class="hint"><a href="${session.here}">Sign in</a> with this browser to change anything.</p>`
+            html`<p class="hint"><a href="${session.here}">Sign in</a> first: this page changes something only for a signed-in browser.</p>`
           }
           <div class="title">
             <h1>${title}</h1>

@@ -223,10 +223,9 @@ describe('the theme', () => {
 
 it('a form leads back without a change', async () => {
   const add = '/admin/security/users/add';
-  const cancelOf = async (path: string) =>
-    / <a href="([^"]*)">Cancel<\/a>/.exec((await show(path)).body)?.[1];
-  expect(await cancelOf(add)).toBe('/admin/security/users');
-  expect(await cancelOf(`${add}?next=/admin/mode`)).toBe('/admin/mode');
-  expect(await cancelOf(`${add}?next=//evil.example`)).toBe('/admin/security/users');
-  expect(await cancelOf(`${add}?next=/admin/system/jobs/%7BjobId%7D`)).toBe('/admin/security/users');
+  const backOf = async (path: string) => / <a href="([^"]*)">Back<\/a>/.exec((await show(path)).body)?.[1];
+  expect(await backOf(add)).toBe('/admin/security/users');
+  expect(await backOf(`${add}?next=/admin/mode`)).toBe('/admin/mode');
+  expect(await backOf(`${add}?next=//evil.example`)).toBe('/admin/security/users');
+  expect(await backOf(`${add}?next=/admin/system/jobs/%7BjobId%7D`)).toBe('/admin/security/users');
 });

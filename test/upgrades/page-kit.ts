@@ -45,7 +45,7 @@ export function formOf(page: string, actionEnd: string) {
   );
   const texts = [...found.matchAll(/<textarea[^>]* name="([^"]*)"[^>]*>([^<]*)<\/textarea>/g)];
   // The reader types what the page asks for.
-  const confirmed = [...found.matchAll(/name="(confirmVersion)"[^>]*? title="([^"]*)"/g)];
+  const confirmed = [...found.matchAll(/<label for="(confirmVersion)"\s*>Type (\S+) to confirm/g)];
   return {
     action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
     fields: Object.fromEntries(

@@ -3,12 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import {
   RolloutMonitor,
+  countRestarts,
   findCrash,
   findImageError,
   hasTargetImages,
   isRolledOut,
 } from '../../src/upgrades/executors/kubernetes/rollout.ts';
 import {
+  type ClusterPod,
   type WorkloadObject,
   type Kind,
   parsePod,
@@ -200,45 +202,42 @@ const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
   });
 
 describe('a container that has ended', () => {
-  const completedAt = Date.parse('2026-01-01T12:00:00.700Z');
-  const crashOf = (finishedAt: string, change: { metadata?: object; image?: string } = {}) => {
-    const { metadata, image = 'a:2' } = change;
-    const terminated = { exitCode: 1, reason: 'Error', finishedAt: new Date(finishedAt) };
-    const status = { name: 'a', image, imageID: '', ready: true, restartCount: 1, lastState: { terminated } };
-    const ownerReferences = [
-      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a-x', uid: '2', controller: true },
-    ];
-    const pod = parsePod({
-      metadata: {
-        name: 'a-x-1',
-        uid: '1',
-        labels: { 'pod-template-hash': 'x' },
-        ownerReferences,
-        ...metadata,
-      },
+  const state = { terminated: { exitCode: 1, reason: 'Error' } };
+  const podOf = (
+    restartCount: number,
+    { metadata = {}, image = 'a:2', isDown = false, phase = 'Running' } = {},
+  ) => {
+    const ended = { name: 'a', image, imageID: '', ready: true, restartCount, lastState: state };
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a-x', uid: '2', controller: true };
+    const labels = { 'pod-template-hash': 'x' };
+    return parsePod({
+      metadata: { name: 'a-x-1', uid: '1', labels, ownerReferences: [owner], ...metadata },
       spec: { containers: [{ name: 'a', image }] },
-      status: { containerStatuses: [status], initContainerStatuses: [{ ...status, state: { terminated } }] },
+      status: {
+        containerStatuses: [{ ...ended, state: isDown ? state : { running: {} } }],
+        initContainerStatuses: [{ ...ended, restartCount: 9, state }],
+        phase,
+      },
     });
-    return findCrash(workload, [pod], 'image', completedAt);
   };
+  const crashIn = (pod: ClusterPod) => findCrash(workload, [pod], 'image', countRestarts([podOf(1)]));
 
-  it('since the rollout was complete is a crash, also in the same second', () => {
+  it('since the rollout was complete is a crash, in a newer pod or one that is down too', () => {
     const crash =
       'deployment/a: the container a of the pod a-x-1 has ended since the rollout (Error, exit code 1).';
-    expect(crashOf('2026-01-01T12:00:00Z')).toBe(crash);
-    expect(crashOf('2026-01-01T12:05:00Z')).toBe(crash);
+    expect(crashIn(podOf(2))).toBe(crash);
+    expect(crashIn(podOf(1, { metadata: { uid: '3' } }))).toBe(crash);
+    expect(crashIn(podOf(1, { isDown: true }))).toBe(crash);
   });
 
-  it.each<[string, string | undefined]>([
-    ['before the rollout was complete', crashOf('2026-01-01T11:59:59Z')],
-    ['in a pod of the template before', crashOf('2026-01-01T12:05:00Z', { image: 'a:1' })],
-    ['in a pod that ends', crashOf('2026-01-01T12:05:00Z', { metadata: { deletionTimestamp: new Date() } })],
-    [
-      'in a pod of another workload',
-      crashOf('2026-01-01T12:05:00Z', { metadata: { labels: { 'pod-template-hash': '' } } }),
-    ],
-  ])('%s is none', (_which, crash) => {
-    expect(crash).toBeUndefined();
+  it.each<[string, ClusterPod]>([
+    ['before the rollout was complete', podOf(1)],
+    ['in a pod of the template before', podOf(2, { image: 'a:1' })],
+    ['in a pod that ends', podOf(2, { metadata: { deletionTimestamp: new Date() } })],
+    ['in a pod that was evicted', podOf(2, { phase: 'Failed' })],
+    ['in a pod of another workload', podOf(2, { metadata: { labels: { 'pod-template-hash': '' } } })],
+  ])('%s is none', (_which, pod) => {
+    expect(crashIn(pod)).toBeUndefined();
   });
 });
 

@@ -10,6 +10,7 @@ import {
   CustomObjectsApi,
   KubeConfig,
   type V1Lease,
+  type V1PodList,
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
@@ -173,13 +174,18 @@ export class Cluster {
     return parseWorkload(kind, object);
   }
 
-  /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
   async listPods(labelSelector = ''): Promise<ClusterPod[]> {
     const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
-    const { items } = await this.#send('list pods', (options) =>
-      this.#apis.core.listNamespacedPod(request, options),
-    );
-    return items.map(parsePod);
+    const pods: ClusterPod[] = [];
+    let page: V1PodList | undefined;
+    do {
+      const _continue = page?.metadata?._continue;
+      page = await this.#send('list pods', (options) =>
+        this.#apis.core.listNamespacedPod({ ...request, ...(_continue && { _continue }) }, options),
+      );
+      pods.push(...page.items.map(parsePod));
+    } while (page.metadata?._continue);
+    return pods;
   }
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {

@@ -116,7 +116,8 @@ export class KubernetesExecutor implements Executor {
       if (found.deviations.length > 0) throw deviationError(found.deviations);
       const pods = await cluster.listPods();
       for (const workload of workloads) {
-        const crash = findCrash(workload, pods, which, this.#mover.completedAt(workload, context));
+        const known = this.#mover.restartsAtCompletion(workload, pods, context);
+        const crash = findCrash(workload, pods, which, known);
         if (crash !== undefined) throw new Error(crash);
       }
       // Each is waited for once: in a cluster that always changes, some workload is always unhealthy.

@@ -207,19 +207,35 @@ export function findImageError(
   return undefined;
 }
 
+/** How often containers of pods were restarted. Times of nodes would not help: their clocks differ from ours. */
+export type Restarts = ReadonlyMap<string, number>;
+
+const restartKey = ({ uid }: ClusterPod, container: string) => `${uid} ${container}`;
+
+export function countRestarts(pods: readonly ClusterPod[]): Restarts {
+  return new Map(
+    pods.flatMap((pod) =>
+      pod.ends.map(({ container, restarts }) => [restartKey(pod, container), restarts] as const),
+    ),
+  );
+}
+
 /**
  * A container that has ended since a rollout was complete: without a readiness probe its pod is ready for a moment after
- * every crash. Kubernetes writes times in whole seconds.
+ * every crash.
  */
 export function findCrash(
   { name, parts }: Workload,
   pods: readonly ClusterPod[],
   direction: Direction,
-  completedAt: number,
+  atCompletion: Restarts,
 ): string | undefined {
   for (const pod of pods) {
-    if (pod.owner !== name || pod.isTerminating || isOfOtherTemplate(pod, parts, direction)) continue;
-    const end = pod.ends.find(({ at }) => at + clockResolutionMs > completedAt);
+    const isRunning = !pod.isTerminating && !pod.hasEnded;
+    if (pod.owner !== name || !isRunning || isOfOtherTemplate(pod, parts, direction)) continue;
+    const isNew = (container: string, restarts: number) =>
+      restarts > (atCompletion.get(restartKey(pod, container)) ?? 0);
+    const end = pod.ends.find(({ container, restarts, isDown }) => isDown || isNew(container, restarts));
     if (end)
       return `${name}: the container ${end.container} of the pod ${pod.name} has ended since the rollout (${end.reason}).`;
   }

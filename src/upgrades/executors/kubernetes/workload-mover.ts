@@ -8,7 +8,14 @@ import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import { RolloutMonitor, findRewritten, hasTargetImages, isRolledOut } from './rollout.ts';
+import {
+  type Restarts,
+  RolloutMonitor,
+  countRestarts,
+  findRewritten,
+  hasTargetImages,
+  isRolledOut,
+} from './rollout.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,
@@ -65,8 +72,8 @@ export class WorkloadMover {
   readonly #lock: UpgradeLock;
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
-  /** By the names of their workloads. */
-  readonly #completedAt = new Map<string, number>();
+  /** How often pods had restarted when the rollouts of a run were complete, by the names of their workloads. */
+  #restarts = { run: '', known: new Map<string, Restarts>() };
   /** The job whose Events are refused. */
   #deniedJob: string | undefined;
 
@@ -107,9 +114,21 @@ export class WorkloadMover {
     await this.#withFailureEvent(move, () => this.#waitForRollout(move));
   }
 
-  /** When the rollout was complete. If another process has followed it, or an earlier run: when this run began. */
-  completedAt(workload: Workload, { runStartedAt }: StepContext): number {
-    return Math.max(this.#completedAt.get(workload.name) ?? 0, runStartedAt);
+  /** If another process has followed the rollout, or an earlier run, these pods count as those at its end. */
+  restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext): Restarts {
+    return this.#restartsIn(context).get(name) ?? this.#recordRestarts(name, pods, context);
+  }
+
+  #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): Restarts {
+    const restarts = countRestarts(pods);
+    this.#restartsIn(context).set(name, restarts);
+    return restarts;
+  }
+
+  #restartsIn({ jobId, runStartedAt }: StepContext): Map<string, Restarts> {
+    const run = `${jobId} ${runStartedAt}`;
+    if (this.#restarts.run !== run) this.#restarts = { run, known: new Map() };
+    return this.#restarts.known;
   }
 
   async #patchImages(move: WorkloadMove): Promise<boolean> {
@@ -155,7 +174,7 @@ export class WorkloadMover {
   async #completeRollout(move: WorkloadMove): Promise<void> {
     const { workload, direction, context } = move;
     const found = await this.#waitForRollout(move);
-    this.#completedAt.set(workload.name, this.#runtime.now());
+    this.#recordRestarts(workload.name, await move.cluster.listPods(found.selector), context);
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);

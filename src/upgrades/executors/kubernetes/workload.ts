@@ -198,10 +198,12 @@ export type ClusterPod = {
     readonly reason: string;
     readonly message: string;
   }[];
-  /** The last ends of its containers, without init containers: these are expected to end. */
+  /** Its containers that have ended once, without init containers: these are expected to end. */
   readonly ends: readonly {
     readonly container: string;
-    readonly at: number;
+    readonly restarts: number;
+    /** It has not been started again. */
+    readonly isDown: boolean;
     readonly reason: string;
   }[];
   /** Of the first container that has one; of an init container only if no other has one. */
@@ -236,10 +238,11 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
             message: cutMessage(state.waiting.message) ?? '',
           },
     ),
-    ends: (status?.containerStatuses ?? []).flatMap(({ name, state, lastState }) => {
-      const { finishedAt, reason, exitCode } = state?.terminated ?? lastState?.terminated ?? {};
-      if (finishedAt === undefined) return [];
-      return { container: name, at: finishedAt.getTime(), reason: `${reason ?? ''}, exit code ${exitCode}` };
+    ends: (status?.containerStatuses ?? []).flatMap(({ name, restartCount, state, lastState }) => {
+      const end = state?.terminated ?? lastState?.terminated;
+      if (!end) return [];
+      const reason = `${end.reason ?? ''}, exit code ${end.exitCode}`;
+      return { container: name, restarts: restartCount, isDown: !state?.running, reason };
     }),
     terminationMessage: inOrderOfMessages
       .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)

@@ -1,6 +1,6 @@
 // Bundles the modules of the server into a few files, because loading hundreds takes long. Packages stay packages: an
 // update, an override or a scanner of an installation acts on what runs.
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -29,7 +29,17 @@ export async function bundle(entries, folder) {
     packages: 'external',
     logLevel: 'warning',
   });
+  for (const name of readdirSync(folder)) escapeTemplates(join(folder, name));
   for (const [from, to] of runtimeFiles) cpSync(join(root, from), join(folder, to), { recursive: true });
+}
+
+/**
+ * esbuild writes ASCII, but for tagged templates. One other character would double the memory for the text of the
+ * whole file.
+ */
+function escapeTemplates(file) {
+  const escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/[^\0-\x7F]/g, escape));
 }
 
 /** Bundles a variant of the server for tests. `remove` deletes its folder. */

@@ -68,10 +68,14 @@ export function renderMenu(id: string, subject: string, items: readonly (Html | 
     <div id="menu-${id}" class="row-menu" popover>${items.map((item) => item && html`${item} `)}</div>`;
 }
 
-const collator = new Intl.Collator('en', { numeric: true });
+/** Created when it is first used, because Node.js then reads megabytes of language data. */
+let collator: Intl.Collator | undefined;
 
 /** The order of readers: user2 is before user10. */
-export const compareNaturally: (one: string, other: string) => number = collator.compare;
+export function compareNaturally(one: string, other: string): number {
+  collator ??= new Intl.Collator('en', { numeric: true });
+  return collator.compare(one, other);
+}
 
 /** `figures` are beside each other, the facts of a record below each other. */
 export function renderFacts(

@@ -1,9 +1,8 @@
 // Counts, lists and durations for people.
 
-let grouped: Intl.NumberFormat | undefined;
-
+/** An integer. Descriptions contain some, so every start would load megabytes of language data for Intl. */
 export function formatNumber(number: number): string {
-  return (grouped ??= new Intl.NumberFormat('en')).format(number);
+  return String(number).replaceAll(/\d(?=(?:\d{3})+$)/g, '$&,');
 }
 
 export function formatCount(count: number, noun: string): string {

@@ -19,12 +19,18 @@ export function text(options: TextOptions): z.ZodString {
   const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
   const isAllowed = (value: string) => hasLength(value, from, to) && (!pattern || pattern.test(value));
   const isOneLine = (value: string) => !/[\n\r\u0085\u2028\u2029]/.test(value);
+  // One call: each would copy the schema.
   return z
     .string()
-    .overwrite(normalise)
-    .refine(isAllowed, { error: `must be ${allowed}.`, abort: true })
-    .refine(isXmlText, { error: 'must not contain control characters.', abort: true })
-    .refine((value) => control === 'lines' || isOneLine(value), { error: 'must be one line.', abort: true })
+    .check(
+      z.overwrite(normalise),
+      z.refine(isAllowed, { error: `must be ${allowed}.`, abort: true }),
+      z.refine(isXmlText, { error: 'must not contain control characters.', abort: true }),
+      z.refine((value) => control === 'lines' || isOneLine(value), {
+        error: 'must be one line.',
+        abort: true,
+      }),
+    )
     .meta({
       minLength: from,
       maxLength: to,
@@ -43,7 +49,7 @@ function hasLength(value: string, from: number, to: number): boolean {
 
 export function integer(from: number, to: number) {
   const problem = `must be an integer from ${from} to ${to}.`;
-  return z.preprocess(toInteger, z.int(problem).min(from, problem).max(to, problem));
+  return z.preprocess(toInteger, z.int(problem).check(z.gte(from, problem), z.lte(to, problem)));
 }
 
 function toInteger(raw: unknown): number {

@@ -20,20 +20,21 @@ const eventTypesAnswer = answerObject('EventTypes', 'The types of events that th
   ),
 });
 
-const answer = {
-  eventTypes: eventTypes.map(({ type, description, data, example }) => ({
+function readEventTypes() {
+  const all = eventTypes.map(({ type, description, data, example }) => ({
     type,
     description,
     schema: toJsonSchema(data),
     example: example.data,
-  })),
-};
+  }));
+  return { eventTypes: all };
+}
 
 export const eventTypesResource: Resource = resource({
   title: 'Event types',
   description: 'The types of events that the server itself sends, each with its JSON Schema and an example.',
   answer: eventTypesAnswer,
-  read: () => answer,
+  read: readEventTypes,
   view: showEventTypes,
 });
 

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type BlockList, Socket } from 'node:net';
-import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import type * as Undici from 'undici';
 import { createGuardedConnector, type Resolve, resolveName } from '../../lib/guarded-connector.ts';
 import { RequestError, isOwnError, toRequestError } from '../../lib/request-error.ts';
@@ -72,8 +72,9 @@ type Connection = {
 export class GuardedHttpClient implements HttpClient {
   readonly #allowed: BlockList;
   readonly #resolve: Resolve;
+  readonly #authorities: readonly string[];
   /** Absent: the authorities of Node.js. Made once, because parsing all certificates takes long. */
-  readonly #secureContext: SecureContext | undefined;
+  #secureContext: SecureContext | undefined;
   readonly #connections = new Set<Connection>();
   readonly #idle = new Map<string, Connection[]>();
   #undici: typeof Undici | undefined;
@@ -81,8 +82,7 @@ export class GuardedHttpClient implements HttpClient {
   constructor(allowed: BlockList, { resolve = resolveName, authorities = [] }: HttpClientOptions = {}) {
     this.#allowed = allowed;
     this.#resolve = resolve;
-    if (authorities.length > 0)
-      this.#secureContext = createSecureContext({ ca: [...rootCertificates, ...authorities] });
+    this.#authorities = authorities;
   }
 
   /**
@@ -99,6 +99,11 @@ export class GuardedHttpClient implements HttpClient {
       { onRequestStart: () => undefined, onResponseError: () => undefined },
     );
     await client.destroy();
+    if (this.#authorities.length > 0) {
+      // An import at the top would read the certificates of all authorities into memory.
+      const { createSecureContext, rootCertificates } = await import('node:tls');
+      this.#secureContext = createSecureContext({ ca: [...rootCertificates, ...this.#authorities] });
+    }
     return (this.#undici = undici);
   }
 

@@ -10,6 +10,7 @@ import { EventPublisher } from '../../src/webhooks/queue/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/registry.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { defaultStoreOptions, migrations, noPauses } from '../kit/store.ts';
+import { webhook } from '../store/definitions.ts';
 
 function open(url: string, runtime: Runtime): Promise<Store> {
   const { retention } = defaultStoreOptions;
@@ -31,23 +32,10 @@ export function closeAfterTest(store: Store): Store {
 
 /** Registers a webhook, by default for events of the type `Tested`. */
 export function registerWebhook(store: Store, id: string, active = true, changeTypes = ['Tested']) {
-  return store.update((transaction) =>
-    createWebhook(
-      transaction,
-      {
-        id,
-        name: id,
-        hookUrl: `http://${id}.example/in`,
-        changeTypes,
-        service: null,
-        active,
-        contentType: 'application/json',
-        headers: [],
-        signatureKey: `whsec_${'a'.repeat(32)}`,
-      },
-      Date.now(),
-    ),
-  );
+  const hookUrl = `http://${id}.example/in`;
+  const signatureKey = `whsec_${'a'.repeat(32)}`;
+  const given = webhook(id, { name: id, hookUrl, changeTypes, active, headers: [], signatureKey });
+  return store.update((transaction) => createWebhook(transaction, given, Date.now()));
 }
 
 export const tested = { type: 'Tested', service: null, data: '{}' };

@@ -166,7 +166,18 @@ function findControlCharacters(value: unknown, where: string, found: string[]): 
   }
 }
 
+const otherBuild = build.optional().catch(undefined);
+
 /** Links of invalid entries are checked too. A build that cannot be read is undefined. */
+const linkSchema = z.object({
+  id: z.string().max(maxLengths.id),
+  type: common.type,
+  build,
+  previousReleaseBuild: otherBuild,
+  releaseBuild: otherBuild,
+  previousBuild: otherBuild,
+});
+
 type VersionLink = {
   readonly id: string;
   readonly type: 'release' | 'patch';
@@ -176,22 +187,12 @@ type VersionLink = {
 };
 
 function readLink(entry: unknown): VersionLink[] {
-  const fields = (entry ?? {}) as Readonly<Record<string, unknown>>;
-  const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = fields;
-  const ownBuild = readBuild(build);
-  if (typeof id !== 'string' || id.length > maxLengths.id || ownBuild === undefined) return [];
-  if (type === 'release')
-    return [{ id, type, build: ownBuild, release: ownBuild, previous: readBuild(previousReleaseBuild) }];
-  if (type === 'patch')
-    return [
-      { id, type, build: ownBuild, release: readBuild(releaseBuild), previous: readBuild(previousBuild) },
-    ];
-  return [];
-}
-
-function readBuild(value: unknown): string | undefined {
-  const text = typeof value === 'number' ? String(value) : value;
-  return typeof text === 'string' && text.length <= maxLengths.build ? text : undefined;
+  const { data } = linkSchema.safeParse(entry);
+  if (!data) return [];
+  const { id, type, build: own, previousReleaseBuild, releaseBuild, previousBuild } = data;
+  const isRelease = type === 'release';
+  const previous = isRelease ? previousReleaseBuild : previousBuild;
+  return [{ id, type, build: own, release: isRelease ? own : releaseBuild, previous }];
 }
 
 function findLinkProblems(links: readonly VersionLink[], installed: readonly VersionLink[]): string[] {

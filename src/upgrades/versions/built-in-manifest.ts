@@ -46,13 +46,6 @@ function createContainers(names: readonly string[], label: string): Container[] 
 
 type Facts = { id: string; version: string; build: string; name: string; released: number };
 
-type VersionWithNotes = Version & {
-  readonly description: string;
-  readonly previousVersion: string;
-  readonly releaseNotes: string;
-  readonly url: string;
-};
-
 type Links = Pick<Version, 'type' | 'previousReleaseBuild' | 'releaseBuild' | 'previousBuild'> & {
   readonly previousVersion: string;
 };
@@ -66,7 +59,7 @@ function createVersion(
   facts: Facts,
   { type, ...previous }: Links,
   { containers, newContainers = [], isMandatoryUpdate = false, newLicensesRequired = false }: Contents,
-): VersionWithNotes {
+) {
   const label = formatVersion(facts);
   return {
     type,

@@ -32,13 +32,13 @@ export class JobService {
   async page(start: number, num: number): Promise<{ jobs: readonly Job[]; total: number }> {
     const newest = this.#store.read(newestJob);
     if (!newest) return { jobs: [], total: 0 };
-    const isFirst = start === 0;
+    const first = start === 0 ? [newest] : [];
     const { jobs, total } = await this.#store.jobs.page(
       newest.number,
-      isFirst ? 0 : start - 1,
-      isFirst ? num - 1 : num,
+      Math.max(0, start - 1),
+      num - first.length,
     );
-    return { jobs: isFirst ? [newest, ...jobs] : jobs, total: total + 1 };
+    return { jobs: [...first, ...jobs], total: total + 1 };
   }
 
   /** Undefined for the version of a fresh deployment, which no job installed. */

@@ -63,7 +63,7 @@ export function advanceJob(
     // A workload that could not be put back is still done when a resumed job repeats its steps.
     workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
     progress: advanceProgress(job.progress, plan, job.next, at),
-    ...timelineAfterStep(job, at),
+    timeline: addStepTime(job, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
   const isRecorded = (code: Code) =>
@@ -118,11 +118,6 @@ function factsOf(job: Job, step: Step): Partial<Facts> {
 function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
   const status = isSkipped ? 'skipped' : 'success';
   return JSON.stringify(Object.fromEntries((databases ?? ['*']).map((name) => [name, { status }])));
-}
-
-/** With the time that the current step has taken. */
-export function timelineAfterStep({ timeline, progress, next }: Job, at: number): Pick<Job, 'timeline'> {
-  return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
 }
 
 export function startHops(hops: readonly Hop[], targetId: string): Job['hops'] {

@@ -43,14 +43,10 @@ export function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
   const isLeft =
     before !== null &&
     needsRepair(before) &&
-    !hasRepaired(newest, before) &&
+    ![before.targetId, failedVersion(before)].some((id) => hasInstalled(newest, id)) &&
     !(needsRepair(newest) && failedVersion(newest) === failedVersion(before));
   if (isLeft) return before;
   return needsRepair(newest) ? newest : undefined;
-}
-
-function hasRepaired(job: Job, failed: Job): boolean {
-  return [failed.targetId, failedVersion(failed)].some((id) => hasInstalled(job, id));
 }
 
 /** Undefined if all hops are finished. */

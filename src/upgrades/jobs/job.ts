@@ -40,14 +40,14 @@ import { ServiceError } from '../../lib/errors.ts';
 import type { Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { endStep, finishHop, startHops, startOfHop, timelineAfterStep } from './job-steps.ts';
+import { endStep, finishHop, startHops, startOfHop } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
 import { type Job, type ScheduledRequest, isOpen, jobBefore, newestJob } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
 import { restartStep, startProgress } from './progress.ts';
-import { startTimeline } from './timeline.ts';
+import { addStepTime, startTimeline } from './timeline.ts';
 
 /**
  * Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new
@@ -163,7 +163,7 @@ export function failJob(
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const reason = `${step.name}: ${cause}`;
-  const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason, failedAt: job.next };
+  const failed = { ...endStep(job, step), timeline: addStepTime(job, at), reason, failedAt: job.next };
   if (job.kind === 'patch') {
     const reverting = startReverting(job, plan, before, { then: state, since: at, reason });
     const progress = restartStep(failed.progress, at);

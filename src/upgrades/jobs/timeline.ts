@@ -2,6 +2,7 @@
 // job shows them.
 import type { Plan, Step } from '../planning/plan.ts';
 import { type StepId, workloadSteps } from '../planning/step-ids.ts';
+import type { Job } from './job-table.ts';
 
 type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
 
@@ -53,15 +54,16 @@ export function startTimeline(plan: Plan): Timeline {
   const phases: Phase[] = [];
   for (const [index, step] of plan.steps.entries()) {
     const name = phaseOf(step);
+    const { hop } = step;
     const last = phases.at(-1);
     // The steps before the first hop belong to it.
-    const isSameHop = last?.hop === step.hop || last?.hop === undefined;
-    if (last?.name === name && isSameHop) {
-      const hop = step.hop === undefined ? {} : { hop: step.hop };
-      phases[phases.length - 1] = { ...last, ...hop, steps: last.steps + 1 };
-    } else {
-      phases.push({ name, ...(step.hop !== undefined && { hop: step.hop }), first: index, steps: 1, ms: 0 });
-    }
+    const continues = last?.name === name && (last.hop === hop || last.hop === undefined);
+    const begun = continues ? phases.pop() : undefined;
+    phases.push({
+      ...(begun ?? { name, first: index, ms: 0 }),
+      ...(hop !== undefined && { hop }),
+      steps: (begun?.steps ?? 0) + 1,
+    });
   }
   const components = componentProgress(plan, 0).slice(0, maxComponents);
   return { phases, components: components.map(({ name, total }) => ({ name, total })) };
@@ -72,10 +74,12 @@ function componentOfStep({ workload, id, subject }: Step): string {
   return workload?.component ?? (id === 'component-begin' || id === 'component-end' ? subject : '');
 }
 
-export function addStepTime(timeline: Timeline, index: number, tookMs: number): Timeline {
-  const current = timeline.phases.findLastIndex(({ first }) => first <= index);
-  const phases = timeline.phases.map((phase, at) =>
-    at === current ? { ...phase, ms: phase.ms + Math.max(0, tookMs) } : phase,
+/** With the time that the current step has taken. */
+export function addStepTime({ timeline, progress, next }: Job, at: number): Timeline {
+  const current = timeline.phases.findLastIndex(({ first }) => first <= next);
+  const tookMs = Math.max(0, at - progress.stepStartedAt);
+  const phases = timeline.phases.map((phase, index) =>
+    index === current ? { ...phase, ms: phase.ms + tookMs } : phase,
   );
   return { ...timeline, phases };
 }

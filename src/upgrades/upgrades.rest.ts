@@ -25,7 +25,7 @@ import {
   rollbackTargets,
 } from './versions/deployment.ts';
 import { availableVersions } from './versions/hops.ts';
-import { versionFields } from './versions/manifest.ts';
+import { type Version, versionFields } from './versions/manifest.ts';
 import { windowsResource } from './windows.rest.ts';
 
 const version = {
@@ -154,6 +154,8 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
     read: () => Json | Promise<Json>,
     page = overview,
   ) => resource({ title, description, answer, read, page: () => page });
+  const versionList = (title: string, description: string, list: () => readonly Version[]) =>
+    child(title, description, versionsAnswer, () => ({ updates: list().map(asJson) }));
   return {
     available: resource({
       title: 'Available versions',
@@ -169,13 +171,8 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
         })),
       view: (page) => versionsView(store, page),
     }),
-    installed: child(
-      'Installed versions',
-      'The installed release, then its patches.',
-      versionsAnswer,
-      () => ({
-        updates: installedVersions(present()).map(asJson),
-      }),
+    installed: versionList('Installed versions', 'The installed release, then its patches.', () =>
+      installedVersions(present()),
     ),
     currentVersion: child(
       'Current version',
@@ -202,13 +199,10 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       },
       [...overview, 'available'],
     ),
-    checkRollback: child(
+    checkRollback: versionList(
       'Check rollback',
       'The versions that a rollback can go back to, newest first.',
-      versionsAnswer,
-      () => ({
-        updates: rollbackTargets(present()).map(asJson),
-      }),
+      () => rollbackTargets(present()),
     ),
   };
 }

@@ -4,14 +4,14 @@ import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { type AnswerSchema, answerObject, time, total } from '../rest/answer.ts';
+import { answerObject, time, total } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
 import { type CsvRow, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { JobRunner } from './jobs/job-runner.ts';
 import { type JobService, jobStatus } from './jobs/job-service.ts';
-import { moveStart, requireScheduled } from './jobs/job-schedule.ts';
+import { moveStart } from './jobs/job-schedule.ts';
 import { type Job, isOpen, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobListView, jobTitle } from './pages/job-parts.ts';
@@ -92,16 +92,6 @@ const jobEntry = {
 
 const jobAnswer = answerObject('Job', 'A job in a list.', jobEntry);
 
-const jobsAnswer = answerObject('Jobs', 'One page of the jobs, newest first.', {
-  jobs: z.array(jobAnswer),
-  total,
-});
-
-const historyAnswer = answerObject('History', 'One page of the jobs, newest first.', {
-  history: z.array(jobAnswer),
-  total,
-});
-
 const pastJobAnswer = answerObject('PastJob', 'A job with its messages.', {
   ...jobEntry,
   messages: messagesAnswer,
@@ -133,8 +123,7 @@ export function historyResource(options: JobsOptions): Resource {
     }),
     page: ({ id }) => ['system', 'jobs', id],
   });
-  const history = { title: 'History', name: 'history', answer: historyAnswer, entry };
-  return { ...listResource(jobService, history), page: () => ['system', 'jobs'] };
+  return { ...listResource(jobService, 'History', 'history', entry), page: () => ['system', 'jobs'] };
 }
 
 export function jobsResource(options: JobsOptions): Resource {
@@ -163,7 +152,7 @@ export function jobsResource(options: JobsOptions): Resource {
     },
     isInProgress: ({ state }) => state === 'in_progress',
   });
-  return listResource(jobService, { title: 'Jobs', name: 'jobs', answer: jobsAnswer, entry });
+  return listResource(jobService, 'Jobs', 'jobs', entry);
 }
 
 async function* messageRows(jobService: JobService, job: Job): AsyncIterable<CsvRow> {
@@ -171,20 +160,16 @@ async function* messageRows(jobService: JobService, job: Job): AsyncIterable<Csv
   for (const { when, code, message } of messages) yield [new Date(when).toISOString(), code, message];
 }
 
-type JobList = {
-  readonly title: string;
-  /** The field of the answer that has the jobs. */
-  readonly name: string;
-  readonly answer: AnswerSchema;
-  readonly entry: Resource<Job>;
-};
-
-function listResource(jobService: JobService, { title, name, answer, entry }: JobList): Resource {
+/** `name` is the field of the answer that has the jobs. */
+function listResource(jobService: JobService, title: string, name: string, entry: Resource<Job>): Resource {
   return resource<unknown, typeof pageFields>({
     title,
     description: 'All jobs, newest first.',
     fields: pageFields,
-    answer,
+    answer: answerObject(title, 'One page of the jobs, newest first.', {
+      [name]: z.array(jobAnswer),
+      total,
+    }),
     read: async ({ values: { start, num } }) => {
       const { jobs, total } = await jobService.page(start, num);
       return { [name]: jobs.map(jobToHistoryEntry), total };
@@ -260,9 +245,8 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
       const job = await update(
         (transaction, at) => {
           const current = readAgain(transaction, subject);
-          requireScheduled(current);
-          requireWindow(transaction, { startAt, ignoreWindows }, at);
           const moved = moveStart(transaction, current, { startAt, ignoresWindows: ignoreWindows }, at);
+          requireWindow(transaction, { startAt, ignoreWindows }, at);
           notify(transaction, moved, at);
           return moved;
         },

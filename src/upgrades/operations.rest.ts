@@ -6,14 +6,7 @@ import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
-import {
-  type Checked,
-  type Operation,
-  type OperationCall,
-  type Outcome,
-  operation,
-  succeeded,
-} from '../rest/resource.ts';
+import { type Operation, type Outcome, type PreparedCall, operation, succeeded } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { uploads } from '../uploads/upload.ts';
@@ -30,15 +23,17 @@ import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
 import {
   type PreparedJob,
+  type UpgradeValues,
   hasRelease,
   hasSameBasis,
   noSuchVersion,
+  planUpgrade,
+  prepareRequest,
   prepareRollback,
   prepareWithPatience,
 } from './planning/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import { stepIds } from './planning/step-ids.ts';
-import { type UpgradeValues, planUpgrade, prepareRequest } from './planning/upgrade-request.ts';
 import {
   currentManifest,
   deployment,
@@ -237,34 +232,35 @@ function planOperation(options: StartOptions): Operation {
 }
 
 function upgradeOperation(options: StartOptions): Operation {
+  const { store, executor, runtime } = options;
   return operation({
     title: 'Upgrade',
     description:
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
     form: 'elsewhere',
-    fields: { ...upgradeFields(options.store), planDigest: planDigestField, ...options.start },
+    fields: { ...upgradeFields(store), planDigest: planDigestField, ...options.start },
     answer: statusAnswer,
     view: (page) => upgradeWizard(options, page, 'plan'),
     check: async ({ values, isForm }) => {
-      const { problems, prepared } = await checkUpgrade(options, values);
-      const found = [
-        ...startProblems(values.startAt, options.runtime.now()),
-        ...licenseProblems(values),
-        ...(isForm ? confirmationProblems(prepared, values.confirmVersion) : []),
-      ];
-      return { problems: [...problems, ...found], ...(prepared && { prepared }) };
-    },
-    run: ({ values, caller, update, prepared }) => {
-      const { versionManifest, upgradeSettings, updateToLatestPatch } = values;
-      return start(options, {
-        update,
+      const found = [...startProblems(values.startAt, runtime.now()), ...licenseProblems(values)];
+      const { versionManifest, upgradeSettings } = values;
+      if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: found };
+      const request = { ...values, versionManifest, upgradeSettings };
+      const prepared = await prepareWithPatience(runtime, () => prepareRequest(store, executor, request));
+      // Unreadable settings are reported already. Without them, only the version can be checked.
+      const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
+      const ofVersion = prepared.problems.filter(({ field }) => field === 'versionManifest');
+      const unconfirmed = isForm ? confirmationProblems(prepared, values.confirmVersion) : [];
+      return {
+        problems: [...(hasSettings ? prepared.problems : ofVersion), ...found, ...unconfirmed],
         prepared,
-        startedBy: caller?.username ?? '',
-        manifest: values.versionManifestFile,
-        planDigest: values.planDigest,
-        startTime: values,
-        request: { versionManifest, upgradeSettings, updateToLatestPatch },
-      });
+      };
+    },
+    run: (call) => {
+      const { versionManifest, upgradeSettings, updateToLatestPatch } = call.values;
+      const { versionManifestFile: manifest, planDigest } = call.values;
+      const request = { versionManifest, upgradeSettings, updateToLatestPatch };
+      return start(options, call, { request, manifest, planDigest });
     },
   });
 }
@@ -277,30 +273,10 @@ function licenseProblems({ licenseFile, startAt }: Partial<UpgradeValues> & Star
 }
 
 /** A reader confirms by hand what cannot be taken back. */
-function confirmationProblems(
-  prepared: PreparedJob | undefined,
-  confirmVersion: string | undefined,
-): Problem[] {
-  if (!prepared || prepared.to === null || !hasRelease(prepared)) return [];
+function confirmationProblems(prepared: PreparedJob, confirmVersion: string | undefined): Problem[] {
+  if (prepared.to === null || !hasRelease(prepared)) return [];
   const message = `must be ${prepared.to}: there is no way back.`;
   return confirmVersion?.trim() === prepared.to ? [] : [{ field: 'confirmVersion', message }];
-}
-
-async function checkUpgrade(
-  { store, executor, runtime }: OperationsOptions,
-  values: Partial<UpgradeValues>,
-): Promise<Checked<PreparedJob>> {
-  const { versionManifest, upgradeSettings } = values;
-  if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
-  const readable = { ...values, versionManifest, upgradeSettings };
-  const prepared = await prepareWithPatience(runtime, () => prepareRequest(store, executor, readable));
-  const { problems } = prepared;
-  // Unreadable settings are reported already. Without them, only the version can be checked.
-  const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
-  return {
-    problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
-    prepared,
-  };
 }
 
 function rollbackOperation(options: StartOptions): Operation {
@@ -323,47 +299,48 @@ function rollbackOperation(options: StartOptions): Operation {
       );
       return { problems: [...prepared.problems, ...found], prepared };
     },
-    run: ({ values, caller, update, prepared }) =>
-      start(options, {
-        update,
-        prepared,
-        startedBy: caller?.username ?? '',
-        startTime: values,
-        request: { versionManifest: values.versionManifest },
-      }),
+    run: (call) => start(options, call, { request: { versionManifest: call.values.versionManifest } }),
   });
 }
 
+type StartCall = Pick<
+  PreparedCall<unknown, StartTime, PreparedJob>,
+  'values' | 'caller' | 'update' | 'prepared'
+>;
+
 type StartRequest = {
-  readonly update: OperationCall<unknown, unknown>['update'];
-  readonly prepared: PreparedJob;
-  readonly startedBy: string;
-  readonly manifest?: readonly Version[] | undefined;
-  readonly planDigest?: string | undefined;
-  readonly startTime: StartTime;
   /** What the second preflight of a scheduled job needs. */
   readonly request: Omit<ScheduledRequest, 'digest'>;
+  readonly manifest?: readonly Version[] | undefined;
+  readonly planDigest?: string | undefined;
 };
 
 async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
-  { update, prepared, startedBy, manifest, planDigest, startTime, request }: StartRequest,
+  { values, caller, update, prepared }: StartCall,
+  { request, manifest, planDigest }: StartRequest,
 ): Promise<Outcome> {
   const { problems, to } = prepared;
   if (problems.length > 0 || to === null) throw invalid(problems);
   const digest = digestPlan(prepared);
   const id = runtime.newId();
   const at = runtime.now();
-  const { startAt, ignoreWindows = false } = startTime;
+  const { startAt, ignoreWindows = false } = values;
   const accept = () =>
     update(
       (transaction) => {
-        requireWindow(transaction, startTime, at);
+        requireWindow(transaction, values, at);
         if (!hasSameBasis(transaction, prepared))
           throw new ServiceError('conflict', 'The versions have changed meanwhile. Send the request again.');
         requireUploads(transaction, prepared.uploads);
-        if (planDigest !== undefined && planDigest !== digest) throw planHasChanged();
+        if (planDigest !== undefined && planDigest !== digest)
+          throw new ServiceError(
+            'conflict',
+            'The plan has changed. Read the new plan, then start the upgrade.',
+            { problems: [{ field: 'planDigest', message: 'is not the digest of the present plan.' }] },
+          );
         if (manifest) importManifest(transaction, manifest, at);
+        const startedBy = caller?.username ?? '';
         const newJob = { ...prepared, id, startedBy, runner: store.self, to, ignoresWindows: ignoreWindows };
         const accepted =
           startAt === undefined
@@ -372,10 +349,7 @@ async function start(
         notify(transaction, accepted, at);
         return accepted;
       },
-      {
-        target: `system/jobs/${id}`,
-        changes: () => ignoredWindows(ignoreWindows),
-      },
+      { target: `system/jobs/${id}`, changes: () => ignoredWindows(ignoreWindows) },
     );
   const job = await (startAt === undefined ? jobRunner.run(accept) : accept());
   const what = job.operation === 'upgrade' ? 'Upgrade' : 'Rollback';
@@ -394,12 +368,6 @@ function requireUploads(transaction: Transaction, ids: readonly string[]): void 
   const missing = ids.filter((id) => !transaction.get(uploads, id));
   const message = `names the upload ${missing[0]}, which does not exist.`;
   if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
-}
-
-function planHasChanged(): ServiceError {
-  return new ServiceError('conflict', 'The plan has changed. Read the new plan, then start the upgrade.', {
-    problems: [{ field: 'planDigest', message: 'is not the digest of the present plan.' }],
-  });
 }
 
 function importManifestOperation({ store }: OperationsOptions): Operation {

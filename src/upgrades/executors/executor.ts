@@ -1,7 +1,7 @@
 // The port through which the job runner changes a deployment. The runner owns order, messages and counters; an
 // executor knows none of them.
 import type { StepId } from '../planning/step-ids.ts';
-import type { ImageCheck, Inventory, Workload } from '../planning/workloads.ts';
+import type { Findings, Inventory, Workload } from '../planning/workloads.ts';
 
 /**
  * After a crash the runner calls the method of the interrupted step again, so a second call must end like the first.
@@ -14,7 +14,7 @@ export type Executor = {
    * Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no
    * images.
    */
-  checkImages: (workloads: readonly Workload[]) => Promise<ImageCheck | undefined>;
+  checkImages: (workloads: readonly Workload[]) => Promise<Findings | undefined>;
   /** A step of Steward itself, which changes no workload. */
   perform: (step: StepId, context: StepContext) => Promise<void>;
   /** Starts the Job of the attempt unless it exists, and waits until it ends. Rejects if it fails. */

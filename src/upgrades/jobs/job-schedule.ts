@@ -18,17 +18,14 @@ export function scheduleJob(
   return record(transaction, scheduled, [[2908]], at);
 }
 
-export function requireScheduled({ id, state }: Job): void {
-  if (state !== 'scheduled')
-    throw new ServiceError('conflict', `The job ${id} cannot be rescheduled: it is ${state}.`);
-}
-
 export function moveStart(
   transaction: Transaction,
   job: Job,
   { startAt, ignoresWindows }: Pick<Job, 'ignoresWindows'> & { readonly startAt: number },
   at: number,
 ): Job {
+  if (job.state !== 'scheduled')
+    throw new ServiceError('conflict', `The job ${job.id} cannot be rescheduled: it is ${job.state}.`);
   const moved = { ...job, startAt, ignoresWindows, revision: job.revision + 1 };
   return record(transaction, moved, [[2909]], at);
 }

@@ -7,12 +7,17 @@ import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
 import { digestPlan } from '../planning/plan.ts';
-import { type PreparedJob, hasSameBasis, mayPass, prepareRollback } from '../planning/preflight.ts';
-import { prepareRequest } from '../planning/upgrade-request.ts';
+import {
+  type PreparedJob,
+  hasSameBasis,
+  mayPass,
+  prepareRequest,
+  prepareRollback,
+} from '../planning/preflight.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from './job-runner.ts';
 import { failScheduled, startScheduled } from './job-schedule.ts';
-import { type Job, newestJob } from './job-table.ts';
+import { type Job, type ScheduledRequest, newestJob } from './job-table.ts';
 import { type JobRule, type RunContext, maxFailure, updateJob } from './run-step.ts';
 
 type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
@@ -31,9 +36,6 @@ const repeatMs = 15_000;
 const punctualMs = 1000;
 
 type ScheduledJob = Job & { readonly startAt: number };
-
-/** The job, prepared again. `digest` is the one of the plan that was accepted. */
-type Preflight = { readonly digest: string; readonly prepared: PreparedJob };
 
 export class JobScheduler {
   readonly #options: SchedulerOptions;
@@ -109,10 +111,11 @@ export class JobScheduler {
       return;
     }
     try {
-      const preflight = await this.#readPreflight(job);
+      const request = (await this.#options.store.jobs.plan(job.id))?.request;
       // Usually another process has started or ended the job meanwhile. Then this changes nothing.
-      if (!preflight) await updateJob(this.#options, job, failure('its plan is missing.'));
-      else await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, preflight));
+      if (!request) return void (await updateJob(this.#options, job, failure('its plan is missing.')));
+      const prepared = await this.#prepare(job, request);
+      await this.#options.jobRunner.run(() => this.#startIfUnchanged(job, request.digest, prepared));
     } catch (error) {
       if (isUnavailable(error)) throw error;
       await updateJob(this.#options, job, failure('an unexpected error occurred; see the log.'));
@@ -120,21 +123,19 @@ export class JobScheduler {
     }
   }
 
-  async #readPreflight({ id, operation }: Job): Promise<Preflight | undefined> {
+  async #prepare({ operation }: Job, request: ScheduledRequest): Promise<PreparedJob> {
     const { store, executor } = this.#options;
-    const request = (await store.jobs.plan(id))?.request;
-    if (!request) return undefined;
-    const { digest, versionManifest, upgradeSettings, updateToLatestPatch } = request;
-    if (operation === 'rollback') {
-      const inventory = await executor.inventory();
-      return { digest, prepared: prepareRollback(store, versionManifest, inventory) };
-    }
-    const values = { versionManifest, upgradeSettings, updateToLatestPatch };
-    return { digest, prepared: await prepareRequest(store, executor, values) };
+    return operation === 'rollback'
+      ? prepareRollback(store, request.versionManifest, await executor.inventory())
+      : prepareRequest(store, executor, request);
   }
 
   /** Returns the job only if it has started. */
-  async #startIfUnchanged(seen: ScheduledJob, { digest, prepared }: Preflight): Promise<Job | undefined> {
+  async #startIfUnchanged(
+    seen: ScheduledJob,
+    acceptedDigest: string,
+    prepared: PreparedJob,
+  ): Promise<Job | undefined> {
     const { runtime, graceMs } = this.#options;
     if (mayPass(prepared)) this.#repeatAt = runtime.now() + repeatMs;
     const job = await updateJob(this.#options, seen, (transaction, current, at) => {
@@ -147,7 +148,7 @@ export class JobScheduler {
       const problems = prepared.problems.map(formatProblem);
       if (problems.length > 0)
         return failure(`the preflight failed. ${problems.join(' ')}`)(transaction, current, at);
-      if (digestPlan(prepared) !== digest)
+      if (digestPlan(prepared) !== acceptedDigest)
         return failure('the plan has changed since the job was accepted.')(transaction, current, at);
       return startScheduled(transaction, current, this.#options.store.self, at);
     });

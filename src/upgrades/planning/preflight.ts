@@ -1,10 +1,15 @@
 // Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
-import { type Problem, maxProblems, problemsOf } from '../../lib/errors.ts';
+import { maxProblems, problemsOf } from '../../lib/errors.ts';
 import { formatList } from '../../lib/format.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { truncate } from '../../lib/text.ts';
 import type { Reader } from '../../store/state.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { uploads } from '../../uploads/upload.ts';
+import type { Executor } from '../executors/executor.ts';
+import type { ScheduledRequest } from '../jobs/job-table.ts';
 import type { NewJob } from '../jobs/job.ts';
+import { reasonNotToStart } from '../jobs/job-to-repair.ts';
 import {
   afterRollback,
   deployment,
@@ -15,11 +20,20 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
-import { type Hop, pathTo, planHops } from '../versions/hops.ts';
+import { type Hop, findPath, pathTo, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
-import { type PlannedSteps, planRollback, planSteps } from './plan.ts';
-import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
-import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
+import { type PlannedSteps, planRollback, planSteps, updatedWorkloads } from './plan.ts';
+import {
+  type SettingFile,
+  type SettingProblem,
+  type SubmittedSettings,
+  findUploadsToRead,
+  jsonFileLimits,
+  readSettingFile,
+  readSettings,
+  tooLargeForJson,
+} from './settings.ts';
+import { type Inventory, type MovePlan, maxWorkloads, movesBetween, templatePath } from './workloads.ts';
 
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'ignoresWindows'> & {
   readonly to: string | null;
@@ -64,6 +78,83 @@ export async function prepareWithPatience(
   }
 }
 
+export type UpgradeValues = Omit<ScheduledRequest, 'digest'> & {
+  readonly licenseFile?: { readonly filename: string; readonly bytes: Uint8Array } | undefined;
+  readonly versionManifestFile?: readonly Version[] | undefined;
+};
+
+/** A lookup of images may take a minute. A rollback has none: the nodes had its images before. */
+type PrepareOptions = { readonly checkImages: boolean };
+
+/** Reads the inputs of the request, and prepares the job that they give in the present state. */
+export async function prepareRequest(
+  store: ReadableStore,
+  executor: Executor,
+  values: UpgradeValues,
+  { checkImages }: PrepareOptions = { checkImages: true },
+): Promise<PreparedJob> {
+  const { versionManifest, upgradeSettings, updateToLatestPatch, licenseFile, versionManifestFile } = values;
+  const inventory = await executor.inventory();
+  // Another process may have stored a file a moment ago.
+  await store.refresh();
+  const files = await readFiles(store, values);
+  const submitted: SubmittedSettings = {
+    upgradeSettings,
+    updateToLatestPatch,
+    licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
+    findUpload: (id) => {
+      const upload = store.get(uploads, id);
+      const jsonProblem = 'was not checked; send the request again.';
+      return upload && (files.get(id) ?? { name: upload.itemName, bytes: undefined, jsonProblem });
+    },
+  };
+  const prepared = prepareUpgrade(store, versionManifest, submitted, versionManifestFile, inventory);
+  const used = new Set(prepared.plan.steps.map(({ template }) => templatePath(template ?? '')));
+  const templates = inventory.templates.filter(({ name }) => used.has(name));
+  const found = checkImages
+    ? await executor.checkImages([...updatedWorkloads(prepared.plan), ...templates])
+    : undefined;
+  return {
+    ...prepared,
+    problems: [...prepared.problems, ...(found?.problems ?? [])].slice(0, maxProblems),
+    notices: [...prepared.notices, ...(found?.notices ?? [])].slice(0, maxProblems),
+  };
+}
+
+async function readFiles(
+  store: ReadableStore,
+  { versionManifest, versionManifestFile, upgradeSettings }: UpgradeValues,
+): Promise<ReadonlyMap<string, SettingFile>> {
+  const manifest = versionManifestFile ?? currentManifest(store);
+  const path = findPath(manifest, store.read(deployment), versionManifest);
+  const files = new Map<string, SettingFile>();
+  let room = jsonFileLimits.bytesTogether;
+  for (const id of findUploadsToRead(path, upgradeSettings)) {
+    const upload = store.get(uploads, id);
+    if (!upload) continue;
+    const { itemName, size } = upload;
+    const isTooLarge = size > jsonFileLimits.bytes;
+    if (!isTooLarge) room -= size;
+    const bytes = isTooLarge || room < 0 ? undefined : await store.uploads.content(id);
+    const noRoom = `exceeds the ${jsonFileLimits.bytesTogether} bytes for all JSON files of the settings.`;
+    const jsonProblem = isTooLarge ? tooLargeForJson : noRoom;
+    files.set(id, bytes ? readSettingFile(itemName, bytes) : { name: itemName, bytes, jsonProblem });
+  }
+  return files;
+}
+
+/** What an upgrade would do, and everything that blocks it. */
+export async function planUpgrade(
+  store: ReadableStore,
+  executor: Executor,
+  values: UpgradeValues,
+  options?: PrepareOptions,
+): Promise<PreparedJob> {
+  const prepared = await prepareRequest(store, executor, values, options);
+  const message = reasonNotToStart(store, prepared);
+  return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
+}
+
 const noSteps: PlannedSteps = { steps: [], workloads: 0 };
 const noPlan = { plan: { ...noSteps, hops: [] }, notices: [] } as const;
 
@@ -84,12 +175,8 @@ export function prepareUpgrade(
   const base = { ...jobFrom(reader, id), operation: 'upgrade', kind: 'release' } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
-    return {
-      ...base,
-      ...noPlan,
-      to: null,
-      problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
-    };
+    const problems = [{ field: 'versionManifest', message: noSuchVersion(id) }];
+    return { ...base, ...noPlan, to: null, problems };
   }
   const repair = id === newestInstalled(present).id && inventory.planRepair(present);
   if (repair && repair.drift !== undefined) {
@@ -105,17 +192,19 @@ export function prepareUpgrade(
   const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };
   if (!path) {
     const reasons = problemsOf('versionManifest', installCheck(manifest, present)(target));
-    return {
-      ...known,
-      ...noPlan,
-      to: formatVersion(target),
-      problems: [...reasons, ...problems].slice(0, maxProblems),
-    };
+    return { ...known, ...noPlan, to: formatVersion(target), problems: [...reasons, ...problems] };
   }
 
   const { hops, versions } = planHops(path, manifest, present, updateToLatestPatch);
   const movePlan = inventory.planMoves(versions, present);
-  const build = () => planAllHops(hops, movePlan, inventory);
+  const build = () => {
+    const rest = [...movePlan.workloads];
+    const moves = hops.map(({ isRelease, installs }) => ({
+      isRelease,
+      workloads: rest.splice(0, installs.length),
+    }));
+    return planSteps(moves, inventory.parallelism, inventory.performers);
+  };
   return {
     ...known,
     to: hops.at(-1)?.to ?? formatVersion(target),
@@ -130,8 +219,10 @@ function planJob(
   build: () => PlannedSteps,
   problems: readonly SettingProblem[] = [],
 ): Pick<PreparedJob, 'plan' | 'problems' | 'notices'> {
-  const tooMany = findTooManyWorkloads(movePlan);
-  const steps = tooMany.length > 0 ? noSteps : build();
+  const isTooLarge = movePlan.workloads.flat().length > maxWorkloads;
+  const message = `needs more than ${maxWorkloads} updates of workloads, which is the limit of one job.`;
+  const tooMany = isTooLarge ? [{ field: 'versionManifest', message }] : [];
+  const steps = isTooLarge ? noSteps : build();
   return {
     plan: { ...steps, hops },
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
@@ -139,26 +230,10 @@ function planJob(
   };
 }
 
-function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): PlannedSteps {
-  let index = 0;
-  const moves = hops.map(({ isRelease, installs }) => {
-    const ofHop = workloads.slice(index, index + installs.length);
-    index += installs.length;
-    return { isRelease, workloads: ofHop };
-  });
-  return planSteps(moves, inventory.parallelism, inventory.performers);
-}
-
 function listNotices({ notices }: MovePlan, { steps }: PlannedSteps): string[] {
   const skipped = [...new Set(steps.flatMap(({ performedBy, id }) => (performedBy === 'nobody' ? id : [])))];
   const notice = `These steps have no step template and are skipped: ${formatList(skipped)}.`;
   return [...notices.slice(0, maxProblems), ...(skipped.length > 0 ? [notice] : [])];
-}
-
-function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
-  const count = workloads.reduce((sum, { length }) => sum + length, 0);
-  const message = `needs more than ${maxWorkloads} updates of workloads, which is the limit of one job.`;
-  return count > maxWorkloads ? [{ field: 'versionManifest', message }] : [];
 }
 
 export function noSuchVersion(id: string): string {

@@ -1,5 +1,5 @@
 // Upgrade settings: the inputs that a version asks for, and the check of the values that an administrator sends.
-import { type Problem, maxProblems } from '../../lib/errors.ts';
+import type { Problem } from '../../lib/errors.ts';
 import { findExcess, isJsonObject } from '../../lib/json.ts';
 import { truncate } from '../../lib/text.ts';
 import type { UserInput, Version } from '../versions/manifest.ts';
@@ -83,10 +83,6 @@ export function readSettingFile(name: string, bytes: Uint8Array): SettingFile {
   return { name, bytes, jsonProblem: findJsonProblem(bytes) };
 }
 
-export function unreadSettingFile(name: string, jsonProblem: string): SettingFile {
-  return { name, bytes: undefined, jsonProblem };
-}
-
 export const tooLargeForJson = `must be at most ${jsonFileLimits.bytes} bytes.`;
 
 function findJsonProblem(bytes: Uint8Array): string | undefined {
@@ -150,51 +146,41 @@ function toEntry(entry: unknown): SentEntry {
 }
 
 export function readSettings(path: readonly Version[], submitted: SubmittedSettings): ReadSettings {
-  const problems: SettingProblem[] = [];
-  const values = readValues(path, submitted, problems);
+  const { userInputs } = settingsOf(...path);
+  const { values, problems } = readValues(userInputs, submitted.upgradeSettings);
   const since11 = path.find(({ type, version }) => type === 'release' && isSince11(version));
   if (submitted.upgradeSettings === undefined && since11) {
     problems.push(inSettings(`is required for a release to ${since11.version}.`));
   }
   const value = values.get('updateToLatestPatch');
   const chosenInSettings = typeof value === 'boolean' ? value : undefined;
-  if (
-    chosenInSettings !== undefined &&
-    submitted.updateToLatestPatch !== undefined &&
-    chosenInSettings !== submitted.updateToLatestPatch
-  ) {
+  const chosen = chosenInSettings ?? submitted.updateToLatestPatch;
+  if (submitted.updateToLatestPatch !== undefined && submitted.updateToLatestPatch !== chosen) {
     problems.push({
       field: 'updateToLatestPatch',
-      message: `is ${submitted.updateToLatestPatch}, but ${chosenInSettings} in upgradeSettings; send one of them.`,
+      message: `is ${submitted.updateToLatestPatch}, but ${chosen} in upgradeSettings; send one of them.`,
     });
   }
   const uploads: string[] = [];
-  const entries = settingsOf(...path).userInputs;
-  for (const entry of entries) {
+  for (const entry of userInputs) {
     if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), submitted, uploads));
   }
-  const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
-  const chosen = chosenInSettings ?? submitted.updateToLatestPatch ?? fallback;
-  return { updateToLatestPatch: chosen, uploads, problems: problems.slice(0, maxProblems) };
+  const fallback = userInputs.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
+  return { updateToLatestPatch: chosen ?? fallback, uploads, problems };
 }
 
-function readValues(
-  path: readonly Version[],
-  { upgradeSettings }: SubmittedSettings,
-  problems: SettingProblem[],
-): Map<string, unknown> {
+function readValues(userInputs: readonly SettingEntry[], sent: SentSettings | undefined) {
+  const problems: SettingProblem[] = [];
   const values = new Map<string, unknown>();
-  const list = upgradeSettings?.userInputs === undefined ? [] : upgradeSettings.userInputs;
+  const list = sent?.userInputs === undefined ? [] : sent.userInputs;
   if (!Array.isArray(list) || list.length > maxEntries) {
     const rule = Array.isArray(list) ? `have at most ${maxEntries} entries` : 'be an array';
-    problems.push(inSettings(`userInputs must ${rule}.`));
-    return values;
+    return { values, problems: [inSettings(`userInputs must ${rule}.`)] };
   }
   // A patch has no inputs, but accepts `updateToLatestPatch`.
-  const { userInputs } = settingsOf(...path);
   const inputs = userInputs.length === 0 ? [latestPatch] : userInputs;
   const types = new Map(inputs.map(({ id, type }) => [id, type]));
-  for (const id of Object.keys(upgradeSettings ?? {}).filter((name) => types.has(name)))
+  for (const id of Object.keys(sent ?? {}).filter((name) => types.has(name)))
     problems.push(
       inSettings(`${id} must be an entry of userInputs: {"userInputs":[{"id":"${id}","value":…}]}.`, id),
     );
@@ -213,7 +199,7 @@ function readValues(
       values.set(id, value);
     }
   }
-  return values;
+  return { values, problems };
 }
 
 function violatedType(type: string, value: unknown): string | undefined {

@@ -44,24 +44,14 @@ export function templatePath(name: string): string {
   return `cronjob/${name}`;
 }
 
-export type MovePlan = {
-  /** One list for each version. */
-  readonly workloads: readonly (readonly Workload[])[];
-  readonly problems: readonly Problem[];
-  /** Notices, unlike problems, do not block the job. */
-  readonly notices: readonly string[];
-};
+/** Notices, unlike problems, do not block the job. */
+export type Findings = { readonly problems: readonly Problem[]; readonly notices: readonly string[] };
 
-export type RepairPlan = MovePlan & {
-  /** Says which workloads differ. */
-  readonly drift: string | undefined;
-};
+/** With one list of workloads for each version. */
+export type MovePlan = Findings & { readonly workloads: readonly (readonly Workload[])[] };
 
-/** What a look at the registries has found out about images that workloads will get. */
-export type ImageCheck = {
-  readonly problems: readonly Problem[];
-  readonly notices: readonly string[];
-};
+/** `drift` says which workloads differ. */
+export type RepairPlan = MovePlan & { readonly drift: string | undefined };
 
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {

@@ -2,7 +2,7 @@
 // waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { StepId } from '../../planning/step-ids.ts';
-import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
+import type { Findings, Inventory, Workload } from '../../planning/workloads.ts';
 import {
   type ApplyResult,
   type Executor,
@@ -56,7 +56,7 @@ export class KubernetesExecutor implements Executor {
     return readInventory({ ...this.#options, connection: this.#options.cluster, lock: this.#lock });
   }
 
-  async checkImages(workloads: readonly Workload[]): Promise<ImageCheck | undefined> {
+  async checkImages(workloads: readonly Workload[]): Promise<Findings | undefined> {
     return this.#options.imageChecker?.check(workloads);
   }
 

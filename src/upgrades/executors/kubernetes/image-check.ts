@@ -6,7 +6,7 @@ import { formatList } from '../../../lib/format.ts';
 import type { Resolve } from '../../../lib/guarded-connector.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { ImageCheck, Workload } from '../../planning/workloads.ts';
+import type { Findings, Workload } from '../../planning/workloads.ts';
 import { parseRegistryReference } from './image.ts';
 import { RegistryClient } from './registry-client.ts';
 import { type Lookup, type RegistryAuth, lookUpImage, readRegistryAuth } from './registry.ts';
@@ -50,7 +50,7 @@ export class ImageChecker {
     this.#options = options;
   }
 
-  async check(workloads: readonly Workload[]): Promise<ImageCheck> {
+  async check(workloads: readonly Workload[]): Promise<Findings> {
     const users = findUsers(workloads);
     const images = [...users.keys()];
     if (images.length === 0) return { problems: [], notices: [] };

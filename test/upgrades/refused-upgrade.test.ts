@@ -90,7 +90,7 @@ it.each([
 ])('a repair of %i workloads has the limit of every job', async (count, messages) => {
   await start();
   const workload = { name: 'a', component: 'a', parts: [] };
-  const repair = { problems: [], notices: [], drift: 'All of them differ.' };
+  const repair = { problems: [], notices: [], drift: 'All of them differ.', isKnown: true };
   const workloads = [Array.from({ length: count }, () => workload)];
   const inventory: Inventory = { ...simulatedInventory, planRepair: () => ({ ...repair, workloads }) };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };

@@ -18,6 +18,7 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
+import type { Drift } from '../planning/drift.ts';
 import { countMovesOfRollbacks } from '../planning/workloads.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
@@ -153,8 +154,11 @@ export function wizardHref({ href }: PageContext<unknown>, { id }: Version, sett
 }
 
 /** The link leads to the plan of the repair. */
-export function driftView(drift: string | undefined, installed: Version, page: PageContext<unknown>) {
-  return drift !== undefined && html`${drift} <a href="${wizardHref(page, installed)}">Repair …</a>`;
+export function driftView(drift: Drift | undefined, installed: Version, page: PageContext<unknown>) {
+  return (
+    drift !== undefined &&
+    html`${drift.text} ${drift.isKnown && html`<a href="${wizardHref(page, installed)}">Repair …</a>`}`
+  );
 }
 
 function manifestActions(present: Deployment, isImported: boolean, page: PageContext<unknown>): Html {

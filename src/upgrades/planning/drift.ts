@@ -8,22 +8,35 @@ import { deployment } from '../versions/deployment.ts';
 
 const maxAgeMs = 30_000;
 
-/** Undefined if they have them, if a job is changing them, or if the cluster cannot be read. */
-export type ReadDrift = () => Promise<string | undefined>;
+/** Why the images may not be those of the installed version. `isKnown` is false if the cluster cannot be read. */
+export type Drift = { readonly isKnown: boolean; readonly text: string };
+
+/** Undefined if the workloads have these images, or if a job is changing them. */
+export type ReadDrift = () => Promise<Drift | undefined>;
+
+const unknown: Drift = {
+  isKnown: false,
+  text: 'The cluster cannot be read, so the images of its workloads are unknown.',
+};
 
 export function createDriftReader(
   store: ReadableStore,
   executor: Executor,
   { now }: Pick<Runtime, 'now'>,
 ): ReadDrift {
-  let last = { at: -Infinity, job: '', drift: Promise.resolve<string | undefined>(undefined) };
-  const readNow = async () => (await executor.inventory()).planRepair(store.read(deployment)).drift;
+  let last = { at: -Infinity, job: '', drift: Promise.resolve<Drift | undefined>(undefined) };
+  const readNow = async (): Promise<Drift | undefined> => {
+    const { isKnown, drift } = (await executor.inventory()).planRepair(store.read(deployment));
+    if (isKnown) return drift === undefined ? undefined : { isKnown, text: drift };
+    // The next page looks again.
+    last.at = -Infinity;
+    return unknown;
+  };
   return async () => {
     const { id = '', state, revision = 0 } = store.read(newestJob) ?? {};
     if (state === 'in_progress') return undefined;
     const job = `${id} ${revision}`;
-    if (now() >= last.at + maxAgeMs || last.job !== job)
-      last = { at: now(), job, drift: readNow().catch(() => undefined) };
+    if (now() >= last.at + maxAgeMs || last.job !== job) last = { at: now(), job, drift: readNow() };
     return last.drift;
   };
 }

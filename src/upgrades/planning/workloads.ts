@@ -50,8 +50,8 @@ export type Findings = { readonly problems: readonly Problem[]; readonly notices
 /** With one list of workloads for each version. */
 export type MovePlan = Findings & { readonly workloads: readonly (readonly Workload[])[] };
 
-/** `drift` says which workloads differ. */
-export type RepairPlan = MovePlan & { readonly drift: string | undefined };
+/** `drift` says which workloads differ. `isKnown` is false if the workloads cannot be read. */
+export type RepairPlan = MovePlan & { readonly drift: string | undefined; readonly isKnown: boolean };
 
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
@@ -124,7 +124,7 @@ export const simulatedInventory: Inventory = {
     });
     return { workloads, problems: [], notices: [] };
   },
-  planRepair: () => ({ workloads: [], problems: [], notices: [], drift: undefined }),
+  planRepair: () => ({ workloads: [], problems: [], notices: [], drift: undefined, isKnown: true }),
   planReverts: (moves) => ({
     workloads: [moves.map(({ now, then }) => createWorkload(now.name, now.image, then?.image ?? null))],
     problems: [],

@@ -131,7 +131,7 @@ function planRepair(present: Deployment, state: NamespaceState, options: Invento
   );
   const count = `${formatNumber(names.length)} of ${formatCount(workloads.length, 'workload')}`;
   const drift = `${count} do not have the images of the installed version: ${formatList(names)}.`;
-  return { ...plan, drift: names.length > 0 ? drift : undefined };
+  return { ...plan, drift: names.length > 0 ? drift : undefined, isKnown: state.workloads !== undefined };
 }
 
 /** An image that is also pinned by its digest is the same. So is one that a rollback has put back. */

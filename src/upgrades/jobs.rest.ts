@@ -97,7 +97,7 @@ const pastJobAnswer = answerObject('PastJob', 'A job with its messages.', {
   messages: messagesAnswer,
 });
 
-type JobsOptions = {
+export type JobsOptions = {
   store: ReadableStore;
   runtime: Runtime;
   jobRunner: JobRunner;
@@ -211,14 +211,9 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     answer: statusAnswer,
     run: async ({ subject, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
+      const by = caller?.username ?? '';
       const job = await update((transaction, at) => {
-        const cancelled = requestCancel(
-          transaction,
-          readAgain(transaction, subject),
-          plan,
-          caller?.username ?? '',
-          at,
-        );
+        const cancelled = requestCancel(transaction, readAgain(transaction, subject), plan, by, at);
         if (cancelled.state === 'cancelled') notify(transaction, cancelled, at);
         return cancelled;
       });

@@ -3,20 +3,18 @@ import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
-import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
 import { type Operation, type Outcome, type PreparedCall, operation, succeeded } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { uploads } from '../uploads/upload.ts';
-import { statusAnswer } from './jobs.rest.ts';
+import { type JobsOptions, statusAnswer } from './jobs.rest.ts';
 import type { Executor } from './executors/executor.ts';
-import type { JobRunner } from './jobs/job-runner.ts';
-import { type JobService, jobStatus } from './jobs/job-service.ts';
+import { jobStatus } from './jobs/job-service.ts';
 import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
-import { type OnJobChange, startJob } from './jobs/job.ts';
+import { startJob } from './jobs/job.ts';
 import type { ReadDrift } from './planning/drift.ts';
 import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
@@ -97,20 +95,10 @@ const planAnswer = answerObject('Plan', 'What an upgrade would do, and what bloc
   notices: z.array(z.string()).describe('What does not block the upgrade but deserves attention.'),
 });
 
-export type OperationsOptions = {
-  store: ReadableStore;
-  runtime: Runtime;
-  executor: Executor;
-  jobRunner: JobRunner;
-  jobService: JobService;
-  notify: OnJobChange;
-  readDrift: ReadDrift;
-};
+export type OperationsOptions = JobsOptions & { executor: Executor; readDrift: ReadDrift };
 
 /** With the fields of a start, which the form of `plan` shows too. */
-type StartOptions = OperationsOptions & { readonly start: StartFields };
-
-type StartFields = ReturnType<typeof optionalStart>;
+type StartOptions = OperationsOptions & { readonly start: ReturnType<typeof optionalStart> };
 
 function optionalStart(options: OperationsOptions) {
   const { startAt, ignoreWindows } = startFields(options);

@@ -164,15 +164,11 @@ export class JobRunner {
   }
 
   async #takeOverOrphans(signal: AbortSignal): Promise<void> {
-    const takeOverNext = async () => {
-      const orphan = this.#findOrphan();
-      if (orphan) await this.#takeOver(orphan);
-      return orphan !== undefined;
+    const takeOverAll = async () => {
+      for (let orphan = this.#findOrphan(); orphan; orphan = this.#findOrphan()) await this.#takeOver(orphan);
     };
     try {
-      let hasTakenOver: boolean;
-      do hasTakenOver = await retryWhileUnavailable(takeOverNext, this.#options.runtime, signal);
-      while (hasTakenOver);
+      await retryWhileUnavailable(takeOverAll, this.#options.runtime, signal);
     } finally {
       this.#isTakingOver = false;
     }

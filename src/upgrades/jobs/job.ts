@@ -190,17 +190,15 @@ export function requestCancel(
 ): Job {
   const why = reasonNotToCancel(transaction, job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
-  if (job.state === 'scheduled') return cancelScheduled(transaction, job, by, at);
+  if (job.state === 'scheduled') {
+    const ended = { ...job, cancelledBy: by, reason: `Cancelled by ${by}.` };
+    return endJob(transaction, ended, 'cancelled', [[2903, { cause: by }]], at);
+  }
   const cancelled = job.reverting
     ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
     : { ...job, cancelledBy: by };
   transaction.write(newestJob, cancelled);
   return cancelled;
-}
-
-function cancelScheduled(transaction: Transaction, job: Job, by: string, at: number): Job {
-  const cancelled = { ...job, cancelledBy: by, reason: `Cancelled by ${by}.` };
-  return endJob(transaction, cancelled, 'cancelled', [[2903, { cause: by }]], at);
 }
 
 /** Only a release needs its plan here. Without one, the job has ended meanwhile. */

@@ -1,5 +1,6 @@
 // The phases of a job with their durations, and its components. Both outlive the plan, so that the page of an ended
 // job shows them.
+import { groupBy } from '../../lib/collections.ts';
 import type { Plan, Step } from '../planning/plan.ts';
 import { type StepId, workloadSteps } from '../planning/step-ids.ts';
 import type { Job } from './job-table.ts';
@@ -101,23 +102,13 @@ export type ComponentProgress = Component & {
 /** How far each component is when the steps before `next` are done. */
 export function componentProgress({ steps }: Plan, next: number): ComponentProgress[] {
   const current = steps[next] ? componentOfStep(steps[next]) : '';
-  const found = new Map<string, { total: number; done: number; begun: number; workloads: Set<string> }>();
-  for (const [index, step] of steps.entries()) {
-    if (!step.workload) continue;
-    const name = componentOfStep(step);
-    const known = found.get(name) ?? { total: 0, done: 0, begun: 0, workloads: new Set() };
-    found.set(name, known);
-    known.workloads.add(step.workload.name);
-    if (step.action === 'apply' && index < next) known.begun += 1;
-    if (step.counts === null) continue;
-    known.total += 1;
-    if (index < next) known.done += 1;
-  }
-  return Array.from(found, ([name, { total, done, begun, workloads }]) => ({
-    name,
-    total,
-    done,
-    isCurrent: name === current || begun > done,
-    workloads: [...workloads],
-  }));
+  const isDone = ({ seqNum }: Step) => seqNum < next;
+  const moving = steps.filter(({ workload }) => workload !== null);
+  return Array.from(groupBy(moving, componentOfStep), ([name, ofComponent]) => {
+    const moves = ofComponent.filter(({ counts }) => counts !== null);
+    const done = moves.filter(isDone).length;
+    const begun = ofComponent.filter((step) => step.action === 'apply' && isDone(step)).length;
+    const workloads = [...new Set(ofComponent.map(({ subject }) => subject))];
+    return { name, total: moves.length, done, isCurrent: name === current || begun > done, workloads };
+  });
 }

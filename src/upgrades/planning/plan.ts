@@ -277,9 +277,7 @@ export function planRollback(workloads: readonly Workload[], performers: Perform
 }
 
 /** The steps of each kind of job, without those that are skipped. A failed patch puts its workloads back. */
-export function performedSteps(
-  performers: Performers,
-): Readonly<Record<'release' | 'patch' | 'rollback', ReadonlySet<StepId>>> {
+export function performedSteps(performers: Performers) {
   const workloads: Workload[] = [{ name: '', component: '', parts: [] }];
   const idsOf = ({ steps }: PlannedSteps) => steps.filter(({ isSkipped }) => !isSkipped).map(({ id }) => id);
   const planOne = (isRelease: boolean) => planSteps([{ isRelease, workloads: [workloads] }], 1, performers);
@@ -322,14 +320,12 @@ export function planToJson({ steps }: Plan) {
   }));
 }
 
-type DigestedPlan = { readonly from: string; readonly to: string | null; readonly plan: Plan };
-
 /**
  * Equal digests mean the same versions in every hop, the same images and the same steps. Settings, names and notes are
  * no part of it: the caller of `upgrade` sends them anyway. Lists the values in a fixed order, because a database may
  * return the fields of an object in another order than it got them.
  */
-export function digestPlan({ from, to, plan }: DigestedPlan): string {
+export function digestPlan({ from, to, plan }: { from: string; to: string | null; plan: Plan }): string {
   const versions = plan.hops.map(({ after }) => installedVersions(after).map(versionValues));
   const content = JSON.stringify([from, to, versions, plan.steps.map(stepValues)]);
   return createHash('sha256').update(content).digest('hex');

@@ -243,10 +243,11 @@ export function noSuchVersion(id: string): string {
 export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
   const present = reader.read(deployment);
   const base = { ...jobFrom(reader, id), operation: 'rollback', kind: 'rollback' } as const;
-  const target = rollbackTargets(present).find((version) => version.id === id);
+  const targets = rollbackTargets(present);
+  const target = targets.find((version) => version.id === id);
   if (!target) {
-    const targets = rollbackTargets(present).map((version) => version.id);
-    const allowed = targets.length > 0 ? `possible are ${formatList(targets)}` : 'no patch is installed';
+    const ids = formatList(targets.map((version) => version.id));
+    const allowed = targets.length > 0 ? `possible are ${ids}` : 'no patch is installed';
     const message = `${truncate(id, maxLengths.id)} is not a rollback target; ${allowed}.`;
     return { ...base, ...noPlan, to: null, problems: [{ field: 'versionManifest', message }] };
   }

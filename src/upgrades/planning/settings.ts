@@ -217,31 +217,25 @@ function checkFile(
 ): SettingProblem[] {
   const licenseFile = entry.id === 'licenseUpload' ? submitted.licenseFile : undefined;
   const uploadId = typeof value === 'string' ? value.trim() : '';
+  const refuse = (message: string) => inSettings(`${entry.id} ${message}`, entry.id);
   if (uploadId === '') {
     if (licenseFile)
       return licenseFile.jsonProblem === undefined
         ? []
         : [{ field: 'licenseFile', message: licenseFile.jsonProblem }];
     const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
-    return entry.required === true
-      ? [inSettings(`${entry.id} needs the id of an upload${instead}.`, entry.id)]
-      : [];
+    return entry.required === true ? [refuse(`needs the id of an upload${instead}.`)] : [];
   }
   const upload = submitted.findUpload(uploadId);
-  if (!upload)
-    return [
-      inSettings(`${entry.id} names the upload ${truncate(uploadId)}, which does not exist.`, entry.id),
-    ];
+  if (!upload) return [refuse(`names the upload ${truncate(uploadId)}, which does not exist.`)];
   uploads.push(uploadId);
   const problems: SettingProblem[] = [];
   if (!fileFilter(entry)(upload.name)) {
     const allowed = extensionsOf(entry).join(', ');
-    problems.push(
-      inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is not one.`, entry.id),
-    );
+    problems.push(refuse(`must be a file of the type ${allowed}; ${upload.name} is not one.`));
   }
   if (expectsJson(entry) && upload.jsonProblem !== undefined) {
-    problems.push(inSettings(`${entry.id} names ${upload.name}, which ${upload.jsonProblem}`, entry.id));
+    problems.push(refuse(`names ${upload.name}, which ${upload.jsonProblem}`));
   }
   if (licenseFile && !isSameContent(licenseFile, upload)) {
     problems.push({

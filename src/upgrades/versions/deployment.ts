@@ -87,22 +87,18 @@ export function installCheck(
   const missing = ahead
     .filter(({ isMandatoryUpdate }) => isMandatoryUpdate)
     .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
+  const wrongRelease = (version: Version, build = '') =>
+    `${formatVersion(version)} ${version.type === 'patch' ? 'is a patch of' : 'follows'} build ${build}; ` +
+    `the installed release is ${formatVersion(release)}.`;
   return (version) => {
-    if (installed.has(version.id)) return [`${formatVersion(version)} is installed already.`];
-    if (version.type === 'patch') {
-      if (version.releaseBuild !== release.build)
-        return [
-          `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
-        ];
-      return isAhead.has(version)
-        ? []
-        : [`${formatVersion(version)} does not follow ${formatVersion(newest)}.`];
-    }
-    return version.previousReleaseBuild === release.build
-      ? missing
-      : [
-          `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
-        ];
+    const { id, type, releaseBuild, previousReleaseBuild } = version;
+    if (installed.has(id)) return [`${formatVersion(version)} is installed already.`];
+    const build = type === 'patch' ? releaseBuild : previousReleaseBuild;
+    if (build !== release.build) return [wrongRelease(version, build)];
+    if (type === 'release') return missing;
+    return isAhead.has(version)
+      ? []
+      : [`${formatVersion(version)} does not follow ${formatVersion(newest)}.`];
   };
 }
 

@@ -169,31 +169,24 @@ function findControlCharacters(value: unknown, where: string, found: string[]): 
 const otherBuild = build.optional().catch(undefined);
 
 /** Links of invalid entries are checked too. A build that cannot be read is undefined. */
-const linkSchema = z.object({
-  id: z.string().max(maxLengths.id),
-  type: common.type,
-  build,
-  previousReleaseBuild: otherBuild,
-  releaseBuild: otherBuild,
-  previousBuild: otherBuild,
-});
+const linkSchema = z
+  .object({
+    id: z.string().max(maxLengths.id),
+    type: common.type,
+    build,
+    previousReleaseBuild: otherBuild,
+    releaseBuild: otherBuild,
+    previousBuild: otherBuild,
+  })
+  .transform(({ previousReleaseBuild, releaseBuild, previousBuild, ...own }) =>
+    own.type === 'release'
+      ? { ...own, release: own.build, previous: previousReleaseBuild }
+      : { ...own, release: releaseBuild, previous: previousBuild },
+  );
 
-type VersionLink = {
-  readonly id: string;
-  readonly type: 'release' | 'patch';
-  readonly build: string;
-  readonly release: string | undefined;
-  readonly previous: string | undefined;
-};
+type VersionLink = z.output<typeof linkSchema>;
 
-function readLink(entry: unknown): VersionLink[] {
-  const { data } = linkSchema.safeParse(entry);
-  if (!data) return [];
-  const { id, type, build: own, previousReleaseBuild, releaseBuild, previousBuild } = data;
-  const isRelease = type === 'release';
-  const previous = isRelease ? previousReleaseBuild : previousBuild;
-  return [{ id, type, build: own, release: isRelease ? own : releaseBuild, previous }];
-}
+const readLink = (entry: unknown): VersionLink | [] => linkSchema.safeParse(entry).data ?? [];
 
 function findLinkProblems(links: readonly VersionLink[], installed: readonly VersionLink[]): string[] {
   const ids = new Set<string>();

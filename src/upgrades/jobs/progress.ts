@@ -17,6 +17,7 @@ export type Progress = {
 };
 
 type KindProgress = {
+  readonly total: number;
   readonly left: number;
   /** How often such a step was measured. One that is repeated after its workload was put back counts again. */
   readonly count: number;
@@ -26,67 +27,59 @@ type KindProgress = {
 /** Earlier jobs count as this many steps of a kind: a single slow step of this job says little about the others. */
 const maxKnown = 10;
 
-const noKind: KindProgress = { left: 0, count: 0, ms: 0 };
+const noKind: KindProgress = { total: 0, left: 0, count: 0, ms: 0 };
 
 /** Reverting has no steps of its own in the plan of a patch. */
 const revertKind = 'revert';
 
 const kindOf = ({ id, isSkipped }: Step): string => (isSkipped ? 'skipped' : id);
+const currentKind = (step: Step | undefined): string | null => (step ? kindOf(step) : null);
 
-export function startProgress(plan: Plan, earlier: Progress | undefined, at: number): Progress {
+export function startProgress({ steps }: Plan, earlier: Progress | undefined, at: number): Progress {
   const kinds: Record<string, KindProgress> = {};
   for (const [kind, { count, ms }] of Object.entries(earlier?.kinds ?? {})) {
     const known = Math.min(count, maxKnown);
-    if (known > 0) kinds[kind] = { left: 0, count: known, ms: (known * ms) / count };
+    if (known > 0) kinds[kind] = { ...noKind, count: known, ms: (known * ms) / count };
   }
-  const total = plan.steps.length;
-  const empty = { done: 0, total, percent: 0, current: null, stepStartedAt: at, kinds };
-  return moveTo(empty, plan, { done: 0, next: 0 }, at);
+  for (const [kind, count] of countKinds(steps))
+    kinds[kind] = { ...(kinds[kind] ?? noKind), total: count, left: count };
+  return {
+    done: 0,
+    total: steps.length,
+    percent: 0,
+    current: currentKind(steps[0]),
+    stepStartedAt: at,
+    kinds,
+  };
 }
 
 /** The step at `index` is done. */
-export function advanceProgress(progress: Progress, plan: Plan, index: number, at: number): Progress {
-  const step = plan.steps[index];
+export function advanceProgress(progress: Progress, { steps }: Plan, index: number, at: number): Progress {
+  const step = steps[index];
   if (!step) return progress;
   const done = Math.max(progress.done, index + 1);
-  const moved = moveTo(measure(progress, kindOf(step), at), plan, { done, next: index + 1 }, at);
-  return { ...moved, percent: Math.max(progress.percent, percentOf(moved, plan)) };
+  const kinds = measure(progress, kindOf(step), at, done - progress.done);
+  const moved = { ...progress, done, kinds, stepStartedAt: at, current: currentKind(steps[index + 1]) };
+  return { ...moved, percent: Math.max(progress.percent, percentOf(kinds)) };
 }
 
 /** A workload was put back, so the steps from `index` on are no longer done; or it could not be put back. */
 export function revertProgress(
   progress: Progress,
-  plan: Plan,
+  { steps }: Plan,
   { index, isPutBack }: { index: number; isPutBack: boolean },
   at: number,
 ): Progress {
   const done = isPutBack ? Math.min(progress.done, index) : progress.done;
-  const moved = moveTo(measure(progress, revertKind, at), plan, { done, next: index }, at);
-  return isPutBack ? { ...moved, percent: Math.min(progress.percent, percentOf(moved, plan)) } : moved;
-}
-
-/** With the time that the current step has taken, which is of this kind. */
-function measure(progress: Progress, kind: string, at: number): Progress {
-  const { kinds, stepStartedAt } = progress;
-  const { left, count, ms } = kinds[kind] ?? noKind;
-  const measured = { left, count: count + 1, ms: ms + Math.max(0, at - stepStartedAt) };
-  return { ...progress, kinds: { ...kinds, [kind]: measured } };
-}
-
-/** The steps before `done` are done, and the one at `next` begins. */
-function moveTo(
-  progress: Progress,
-  { steps }: Plan,
-  { done, next }: { done: number; next: number },
-  at: number,
-): Progress {
-  const left = new Map<string, number>();
-  for (const kind of steps.slice(done).map(kindOf)) left.set(kind, (left.get(kind) ?? 0) + 1);
-  const kinds: Record<string, KindProgress> = {};
-  for (const kind of [...Object.keys(progress.kinds), ...left.keys()])
-    kinds[kind] = { ...(progress.kinds[kind] ?? noKind), left: left.get(kind) ?? 0 };
-  const current = steps[next] ? kindOf(steps[next]) : null;
-  return { ...progress, done, kinds, stepStartedAt: at, current };
+  const left = countKinds(steps.slice(done));
+  const kinds = Object.fromEntries(
+    Object.entries(measure(progress, revertKind, at)).map(([kind, known]) => [
+      kind,
+      { ...known, left: left.get(kind) ?? 0 },
+    ]),
+  );
+  const percent = isPutBack ? Math.min(progress.percent, percentOf(kinds)) : progress.percent;
+  return { ...progress, done, kinds, percent, stepStartedAt: at, current: currentKind(steps[index]) };
 }
 
 export function restartStep(progress: Progress, at: number): Progress {
@@ -118,16 +111,21 @@ export function remainingMs(
 }
 
 /** Less than 100 before the job has succeeded. */
-function percentOf({ kinds, done }: Progress, { steps }: Plan): number {
-  const weights = new Map(Object.keys(kinds).map((kind) => [kind, weightOf(kinds, kind) ?? 1]));
-  const sum = (some: readonly Step[]) =>
-    some.reduce((total, step) => total + Math.max(1, weights.get(kindOf(step)) ?? 1), 0);
-  return Math.min(99, Math.floor((100 * sum(steps.slice(0, done))) / sum(steps)));
+function percentOf(kinds: Progress['kinds']): number {
+  let [done, all] = [0, 0];
+  for (const [kind, { total, left }] of Object.entries(kinds)) {
+    const weight = Math.max(1, weightOf(kinds, kind) ?? 1);
+    done += (total - left) * weight;
+    all += total * weight;
+  }
+  return all === 0 ? 0 : Math.min(99, Math.floor((100 * done) / all));
 }
 
 function weightOf(kinds: Progress['kinds'], kind: string): number | undefined {
-  const similar = Object.keys(kinds).filter((other) => groupOf(other) === groupOf(kind));
-  return meanOf(kinds, [kind]) ?? meanOf(kinds, similar) ?? meanOf(kinds, Object.keys(kinds));
+  const similar = Object.entries(kinds).filter(([other]) => groupOf(other) === groupOf(kind));
+  return (
+    meanOf([kinds[kind] ?? noKind]) ?? meanOf(similar.map(([, one]) => one)) ?? meanOf(Object.values(kinds))
+  );
 }
 
 /** Steps that wait for a rollout, steps that Jobs perform, and steps that take hardly any time. */
@@ -136,11 +134,25 @@ function groupOf(kind: string): string {
   return isTemplateStepId(kind) ? 'job' : 'steward';
 }
 
-function meanOf(kinds: Progress['kinds'], names: readonly string[]): number | undefined {
-  let [count, ms] = [0, 0];
-  for (const name of names) {
-    count += kinds[name]?.count ?? 0;
-    ms += kinds[name]?.ms ?? 0;
-  }
-  return count === 0 ? undefined : ms / count;
+function meanOf(kinds: readonly KindProgress[]): number | undefined {
+  const count = kinds.reduce((sum, one) => sum + one.count, 0);
+  return count === 0 ? undefined : kinds.reduce((sum, { ms }) => sum + ms, 0) / count;
+}
+
+/** `leaves` is how many steps of the kind are no longer left. */
+function measure(
+  { kinds, stepStartedAt }: Progress,
+  kind: string,
+  at: number,
+  leaves = 0,
+): Progress['kinds'] {
+  const { [kind]: known = noKind } = kinds;
+  const measured = { count: known.count + 1, ms: known.ms + Math.max(0, at - stepStartedAt) };
+  return { ...kinds, [kind]: { ...known, ...measured, left: Math.max(0, known.left - leaves) } };
+}
+
+function countKinds(steps: readonly Step[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const step of steps) counts.set(kindOf(step), (counts.get(kindOf(step)) ?? 0) + 1);
+  return counts;
 }

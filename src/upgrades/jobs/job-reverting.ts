@@ -85,11 +85,10 @@ export function revertStep(
   return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
 }
 
-const refusedText = 'some of them could not be put back; the messages before this one say why.';
-
 export function finishReverting(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
   const { then = 'failed', reason = job.reason, refused = [] } = job.reverting ?? {};
-  if (refused.length > 0) return stopReverting(transaction, job, plan, refusedText, at);
+  const why = 'some of them could not be put back; the messages before this one say why.';
+  if (refused.length > 0) return stopReverting(transaction, job, plan, why, at);
   return endJob(transaction, { ...job, reason }, then, [[2166]], at);
 }
 

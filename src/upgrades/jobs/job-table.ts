@@ -17,26 +17,32 @@ export const stateCodes = {
 
 export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
 
-export type Job = {
+/** What a request gives to a job. */
+export type RequestedJob = {
   readonly id: string;
-  readonly number: number;
   readonly operation: 'upgrade' | 'rollback';
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly targetId: string;
   readonly from: string;
   readonly to: string;
+  readonly startedBy: string;
+  readonly runner: string;
+  /** These uploads must not be deleted before the job ends. */
+  readonly uploads: readonly string[];
+  /** Whether it may start while no maintenance window is open. */
+  readonly ignoresWindows: boolean;
+};
+
+export type Job = RequestedJob & {
+  readonly number: number;
   readonly state: JobState;
   /** When the job is to start. Null if it started as soon as it was accepted. */
   readonly startAt: number | null;
   /** Null until the job starts. A job that failed or was cancelled before has not changed anything. */
   readonly startedAt: number | null;
-  /** Whether it may start while no maintenance window is open. */
-  readonly ignoresWindows: boolean;
   /** Whether no process could start it in time. */
   readonly hasMissedStart: boolean;
   readonly endedAt: number | null;
-  readonly startedBy: string;
-  readonly runner: string;
   /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
   /** Goes up with every update of the runner. An update that was made for an older revision changes nothing. */
@@ -66,8 +72,6 @@ export type Job = {
   readonly failedAt: number | null;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
-  /** These uploads must not be deleted before the job ends. */
-  readonly uploads: readonly string[];
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;

@@ -43,7 +43,14 @@ import type { Plan, Step } from '../planning/plan.ts';
 import { endStep, finishHop, startHops, startOfHop } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import { restartReverting, startReverting } from './job-reverting.ts';
-import { type Job, type ScheduledRequest, isOpen, jobBefore, newestJob } from './job-table.ts';
+import {
+  type Job,
+  type RequestedJob,
+  type ScheduledRequest,
+  isOpen,
+  jobBefore,
+  newestJob,
+} from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
 import { restartStep, startProgress } from './progress.ts';
@@ -55,21 +62,7 @@ import { addStepTime, startTimeline } from './timeline.ts';
  */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
-export type NewJob = Pick<
-  Job,
-  | 'id'
-  | 'operation'
-  | 'kind'
-  | 'targetId'
-  | 'from'
-  | 'to'
-  | 'startedBy'
-  | 'runner'
-  | 'uploads'
-  | 'ignoresWindows'
-> & {
-  readonly plan: Plan;
-};
+export type NewJob = RequestedJob & { readonly plan: Plan };
 
 export function startJob(transaction: Transaction, newJob: NewJob, at: number): Job {
   const job = createJob(transaction, newJob, at);

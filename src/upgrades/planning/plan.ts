@@ -202,13 +202,10 @@ export function planSteps(
   return createPlan(all, total, performers);
 }
 
-/** The counts before a hop, and the number of hops. */
-type CountsBeforeHop = WorkloadCounts & { readonly hops: number };
-
 function draftRelease(
   [deployments = [], ...patches]: Workloads,
   parallelism: number,
-  { done, total, hops }: CountsBeforeHop,
+  { done, total, hops }: WorkloadCounts & { readonly hops: number },
 ): Draft[] {
   const { length } = deployments;
   // In an upgrade with one hop, the patches that come along are not counted before they begin.
@@ -245,7 +242,7 @@ function draftRelease(
   ];
 }
 
-function draftPatches(patches: Workloads, parallelism: number, before: CountsBeforeHop): Draft[] {
+function draftPatches(patches: Workloads, parallelism: number, before: WorkloadCounts): Draft[] {
   return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),

@@ -107,12 +107,6 @@ export type SubmittedSettings = {
   readonly findUpload: (id: string) => SettingFile | undefined;
 };
 
-type ReadSettings = {
-  readonly updateToLatestPatch: boolean;
-  readonly uploads: readonly string[];
-  readonly problems: readonly SettingProblem[];
-};
-
 export type SettingProblem = Problem & { readonly setting?: string };
 
 /** The ids of the uploads whose content the check needs. */
@@ -120,7 +114,9 @@ export function findUploadsToRead(
   path: readonly Version[],
   sent: SentSettings | undefined,
 ): ReadonlySet<string> {
-  const read = settingsOf(...path).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
+  const read = settingsOf(...path).userInputs.filter(
+    (entry) => entry.type === 'File' && (expectsJson(entry) || entry.id === 'licenseUpload'),
+  );
   const readIds = new Set<unknown>(read.map(({ id }) => id));
   const sentEntries = entriesIn(sent).filter(({ id }) => readIds.has(id));
   return new Set(sentEntries.flatMap(({ value }) => (typeof value === 'string' ? value.trim() : [])));
@@ -129,10 +125,6 @@ export function findUploadsToRead(
 export function entriesIn(sent: SentSettings | undefined): SentEntry[] {
   const inputs = sent?.userInputs;
   return Array.isArray(inputs) && inputs.length <= maxEntries ? (inputs as unknown[]).map(toEntry) : [];
-}
-
-function needsContent(entry: SettingEntry): boolean {
-  return expectsJson(entry) || entry.id === 'licenseUpload';
 }
 
 function expectsJson(entry: SettingEntry): boolean {
@@ -145,7 +137,7 @@ function toEntry(entry: unknown): SentEntry {
   return typeof entry === 'object' && entry !== null ? entry : {};
 }
 
-export function readSettings(path: readonly Version[], submitted: SubmittedSettings): ReadSettings {
+export function readSettings(path: readonly Version[], submitted: SubmittedSettings) {
   const { userInputs } = settingsOf(...path);
   const { values, problems } = readValues(userInputs, submitted.upgradeSettings);
   const since11 = path.find(({ type, version }) => type === 'release' && isSince11(version));

@@ -140,12 +140,7 @@ function meanOf(kinds: readonly KindProgress[]): number | undefined {
 }
 
 /** `leaves` is how many steps of the kind are no longer left. */
-function measure(
-  { kinds, stepStartedAt }: Progress,
-  kind: string,
-  at: number,
-  leaves = 0,
-): Progress['kinds'] {
+function measure({ kinds, stepStartedAt }: Progress, kind: string, at: number, leaves = 0) {
   const { [kind]: known = noKind } = kinds;
   const measured = { count: known.count + 1, ms: known.ms + Math.max(0, at - stepStartedAt) };
   return { ...kinds, [kind]: { ...known, ...measured, left: Math.max(0, known.left - leaves) } };

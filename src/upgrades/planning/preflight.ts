@@ -1,4 +1,5 @@
 // Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
+import { isDeepStrictEqual } from 'node:util';
 import { maxProblems, problemsOf } from '../../lib/errors.ts';
 import { formatList } from '../../lib/format.ts';
 import type { Runtime } from '../../lib/runtime.ts';
@@ -48,18 +49,12 @@ function readBasis(reader: Reader) {
 }
 
 export function hasSameBasis(reader: Reader, { basis }: PreparedJob): boolean {
-  const { present, imported } = readBasis(reader);
-  return isSame(present, basis.present) && isSame(imported, basis.imported);
+  return isDeepStrictEqual(readBasis(reader), basis);
 }
 
 /** A release cannot be rolled back. */
 export function hasRelease({ plan: { hops } }: Pick<PreparedJob, 'plan'>): boolean {
   return hops.some(({ isRelease }) => isRelease);
-}
-
-/** A value that nobody has written is the same object, unless the store has read everything again meanwhile. */
-function isSame(one: unknown, other: unknown): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** Whether the same preparation may succeed later: an autoscaler may start or end a pod at any time. */

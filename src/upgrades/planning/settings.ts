@@ -140,7 +140,7 @@ function toEntry(entry: unknown): SentEntry {
 export function readSettings(path: readonly Version[], submitted: SubmittedSettings) {
   const { userInputs } = settingsOf(...path);
   const { values, problems } = readValues(userInputs, submitted.upgradeSettings);
-  const since11 = path.find(({ type, version }) => type === 'release' && isSince11(version));
+  const since11 = path.find(({ type, version }) => type === 'release' && Number(version.split('.')[0]) >= 11);
   if (submitted.upgradeSettings === undefined && since11) {
     problems.push(inSettings(`is required for a release to ${since11.version}.`));
   }
@@ -257,8 +257,4 @@ export function fileFilter(entry: UserInput): (fileName: string) => boolean {
 
 function isSameContent(one: SettingFile, other: SettingFile): boolean {
   return one.bytes !== undefined && other.bytes !== undefined && Buffer.compare(one.bytes, other.bytes) === 0;
-}
-
-function isSince11(version: string): boolean {
-  return Number(version.split('.')[0]) >= 11;
 }

@@ -116,10 +116,9 @@ export const simulatedInventory: Inventory = {
   planMoves(versions, present) {
     const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {
-      const found = [...containers, ...newContainers].map(({ name, image }) =>
-        createWorkload(name, image, images.get(name) ?? null),
-      );
-      for (const { name, image } of [...containers, ...newContainers]) images.set(name, image);
+      const all = [...containers, ...newContainers];
+      const found = all.map(({ name, image }) => createWorkload(name, image, images.get(name) ?? null));
+      for (const { name, image } of all) images.set(name, image);
       return found;
     });
     return { workloads, problems: [], notices: [] };

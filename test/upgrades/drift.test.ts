@@ -21,13 +21,13 @@ function createReader(...found: Pick<RepairPlan, 'drift' | 'isKnown'>[]) {
     failures: new Map(),
   });
   let looks = 0;
-  const inventory = async () => {
+  const inventory = () => {
     const plan = found[Math.min(looks, found.length - 1)] ?? same;
     looks += 1;
-    return {
+    return Promise.resolve({
       ...simulatedInventory,
       planRepair: () => ({ workloads: [], problems: [], notices: [], ...plan }),
-    };
+    });
   };
   const clock = { at: 1000 };
   const read = createDriftReader(store, { ...executor, inventory }, { now: () => clock.at });

@@ -23,7 +23,7 @@ import { performedSteps } from '../upgrades/planning/plan.ts';
 import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
 import { currentManifest, deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { ControlClock } from './clock.ts';
-import { createFailingExecutor, FailingClient } from './failing-ports.ts';
+import { createFailingClient, createFailingExecutor } from './failing-ports.ts';
 import { addControlHooks } from './hooks.ts';
 import { maxDate } from './input.ts';
 import { Journal } from './journal.ts';
@@ -37,7 +37,6 @@ type World = {
   readonly store: MemoryStore;
   readonly runtime: Runtime;
   readonly clock: ControlClock;
-  readonly client: FailingClient;
   readonly signInLimit: SignInLimit;
   readonly draws: Draws;
   readonly simulatedFailures: Map<string, number>;
@@ -141,10 +140,9 @@ export class ControlledServer {
   }
 
   async close(): Promise<void> {
-    const { app, client, clock, ended } = this.#world;
+    const { app, clock, ended } = this.#world;
     ended.abort();
     clock.stop();
-    client.endAttempts();
     await Promise.all([...new Set([app, this.#listener])].map((each) => each.close()));
   }
 
@@ -158,7 +156,7 @@ export class ControlledServer {
   }
 
   async #replace(create: () => Promise<World>): Promise<void> {
-    // An advance of the clock may wait for a receiver that does not answer.
+    // Attempts end too: an advance of the clock may wait for a receiver that does not answer.
     this.#world.ended.abort(
       new ServiceError('conflict', 'The server was reset or restored while the clock advanced.'),
     );
@@ -170,11 +168,9 @@ export class ControlledServer {
   }
 
   async #endAndCreate(create: () => Promise<World>): Promise<void> {
-    const { app, client, clock } = this.#world;
+    const { app, clock } = this.#world;
     clock.stop();
-    const stopped = app.stop();
-    client.endAttempts();
-    await stopped;
+    await app.stop();
     this.#current = await create();
   }
 
@@ -203,12 +199,6 @@ export class ControlledServer {
     });
     if (from) store.load(from.store, tables);
     const simulatedFailures = from ? failuresOf(from) : new Map(config.SIMULATED_FAILURES);
-    const client = new FailingClient({
-      client: httpClient,
-      clock,
-      rules: this.rules,
-      real: this.options.runtime,
-    });
     const executor = createSimulatedExecutor({
       runtime,
       stepMs: config.UPGRADE_STEP_MS,
@@ -224,7 +214,13 @@ export class ControlledServer {
       config: { ...config, PORT: this.#port() },
       store,
       runtime,
-      httpClient: client,
+      httpClient: createFailingClient({
+        client: httpClient,
+        clock,
+        rules: this.rules,
+        real: this.options.runtime,
+        ended: ended.signal,
+      }),
       executor: createFailingExecutor({ executor, rules: this.rules, runtime }),
       adminHash,
       isRestored: from !== undefined,
@@ -250,7 +246,7 @@ export class ControlledServer {
     if (from) Object.assign(draws, from.draws);
     clock.setFrozen(frozenAt !== null);
     logger.debug({ restored: from !== undefined }, 'the controlled server is ready');
-    return { app, store, runtime, clock, client, signInLimit, draws, simulatedFailures, routes, ended };
+    return { app, store, runtime, clock, signInLimit, draws, simulatedFailures, routes, ended };
   }
 
   #port(): number {

@@ -12,42 +12,13 @@ type FailingClientOptions = {
   readonly clock: ControlClock;
   readonly rules: FailureRules;
   readonly real: Pick<Runtime, 'sleep'>;
+  /** Ends all attempts: the server is reset, restored or stopped. */
+  readonly ended: AbortSignal;
 };
 
-/**
- * Failure rules answer in place of receivers, the clock waits for every attempt, and all attempts can be ended.
- */
-export class FailingClient implements HttpClient {
-  readonly #options: FailingClientOptions;
-  readonly #attempts = new Set<AbortController>();
-
-  constructor(options: FailingClientOptions) {
-    this.#options = options;
-  }
-
-  async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
-    const attempt = new AbortController();
-    const abort = () => attempt.abort(signal.reason);
-    signal.addEventListener('abort', abort);
-    this.#attempts.add(attempt);
-    try {
-      return await this.#options.clock.track(this.#post(request, attempt.signal));
-    } finally {
-      signal.removeEventListener('abort', abort);
-      this.#attempts.delete(attempt);
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#options.client.close();
-  }
-
-  endAttempts(): void {
-    for (const attempt of this.#attempts) attempt.abort();
-  }
-
-  async #post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
-    const { client, rules, real } = this.#options;
+/** Failure rules answer in place of receivers, and the clock waits for every attempt. */
+export function createFailingClient({ client, clock, rules, real, ended }: FailingClientOptions): HttpClient {
+  async function post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
     const { origin } = new URL(request.url);
     const respond = rules.take(
       ({ receiver }) => receiver !== undefined && new URL(receiver).origin === origin,
@@ -55,6 +26,11 @@ export class FailingClient implements HttpClient {
     if (respond?.delayMs !== undefined) await real.sleep(respond.delayMs, signal);
     return respond && isAnswer(respond) ? answerOf(respond) : client.post(request, signal);
   }
+
+  return {
+    post: (request, signal) => clock.track(post(request, AbortSignal.any([signal, ended]))),
+    close: () => client.close(),
+  };
 }
 
 /** A rule that only delays lets the request or the step through. */

@@ -74,7 +74,7 @@ export function addKey(transaction: Transaction, key: Key): void {
 /** `owner` is the user who deletes an own key. */
 export function deleteKey(transaction: Transaction, id: string, owner?: string): Key {
   const key = transaction.get(keys, id);
-  if (!key || (owner !== undefined && !isOf(key, owner))) throw noSuchKey();
+  if (!key || (owner !== undefined && !isOf(key, owner))) throw invalidField('id', 'there is no such key.');
   transaction.remove(keys, id);
   return key;
 }
@@ -96,8 +96,4 @@ export function recordKeyUse(
 
 function isOf(key: Key, username: string): boolean {
   return key.username.toLowerCase() === username.toLowerCase();
-}
-
-function noSuchKey(): ServiceError {
-  return invalidField('id', 'there is no such key.');
 }

@@ -85,15 +85,9 @@ function readSelf(
   return {
     ...profileOf(user),
     role: caller?.role ?? user.role,
-    sessions: sessions.map((token) => ({
-      id: token.id,
-      createdAt: token.createdAt,
-      expires: token.expires,
-      address: token.address,
-      userAgent: token.userAgent,
-      lastUsedAt: token.lastUsedAt,
-      current: token.hash === tokenHash,
-    })),
+    sessions: sessions.map(({ id, createdAt, expires, address, userAgent, lastUsedAt, hash }) => {
+      return { id, createdAt, expires, address, userAgent, lastUsedAt, current: hash === tokenHash };
+    }),
   };
 }
 

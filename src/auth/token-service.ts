@@ -60,7 +60,8 @@ export class TokenService {
     const find = () => (isOfKey ? findKey(this.#store, tokenHash) : this.#store.get(tokens, tokenHash));
     const found = find() ?? (await this.#findAgain(find));
     const { address, referer } = credentials;
-    if (found && 'binding' in found && !bindingAllows(found.binding, address, referer)) throw invalidToken();
+    if (found && 'binding' in found && !bindingAllows(found.binding, address, referer))
+      throw usualError('token-invalid');
     const caller = this.#callerOf(found, this.#store);
     if (found) this.#recordUse(found, address);
     return { caller, tokenHash, formToken: presented.formToken };
@@ -141,7 +142,8 @@ export class TokenService {
 
   #callerOf(found: Token | Key | undefined, reader: Reader): NonNullable<Caller> {
     const user = found && findUser(reader, found.username);
-    if (!user || (found.expires !== null && found.expires <= this.#runtime.now())) throw invalidToken();
+    if (!user || (found.expires !== null && found.expires <= this.#runtime.now()))
+      throw usualError('token-invalid');
     const { username, role } = user;
     if ('binding' in found) return { username, role };
     return { username, role: isRoleAbove(found.role, role) ? role : found.role, key: found.name };
@@ -172,10 +174,6 @@ function presentedToken({ bearer, field, cookie, readsOnly }: Credentials): Pres
   }
   if (cookie === undefined || !readsOnly) return undefined;
   return { token: cookie, formToken: formTokenOf(cookie) };
-}
-
-function invalidToken(): ServiceError {
-  return usualError('token-invalid');
 }
 
 function formOfEndedSession(): ServiceError {

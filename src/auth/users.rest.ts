@@ -135,8 +135,7 @@ function updateOperation(store: ReadableStore, signInService: SignInService): Op
     ...changeOfUser(store),
     fields: { username: existingUsername, password: password.optional(), role: role.optional() },
     check: (call) => {
-      const { username = '', password: newPassword } = call.values;
-      const user = newPassword !== undefined && findUser(store, username);
+      const user = call.values.password !== undefined && findUser(store, call.values.username ?? '');
       if (user) requireLocal(user);
       return changeOfUser(store).check(call);
     },

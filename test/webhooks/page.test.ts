@@ -55,6 +55,13 @@ describe('the list', () => {
     expect(textOf(await see(all))).toMatch(/One hooks\S+ OK – delivered/);
   });
 
+  it('has a link to all webhooks if there are some, or if a filter has to be removed', async () => {
+    const hasLink = async (query: string) => / All [01] /.test(textOf(await see(all + query)));
+    expect([await hasLink(''), await hasLink('?health=inactive')]).toEqual([false, true]);
+    await hooks.register({ name: 'One' });
+    expect([await hasLink(''), await hasLink('?health=inactive')]).toEqual([true, true]);
+  });
+
   it('finds webhooks by name, host and health, and offers to remove the filters', async () => {
     await hooks.register({ name: 'Billing' });
     await hooks.register({ name: 'Stock', hookUrl: 'https://STOCK.example/in?key=billing', active: 'false' });

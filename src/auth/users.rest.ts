@@ -19,7 +19,7 @@ import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { keysResource } from './keys.rest.ts';
-import { explainRoles, usersView } from './pages/users.ts';
+import { usersView } from './pages/users.ts';
 import { selfResource } from './self.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
 import { endTokens } from './token.ts';
@@ -51,7 +51,11 @@ const existingUsername = text({ to: 64 }).meta({
   control: 'fixed',
 });
 const password = text({ ...passwordLength, control: 'password' }).describe('The password of the user.');
-const role = choice(roles).describe(explainRoles());
+const role = choice(roles).describe(
+  'A user with the role member sees the services that are open to everyone or to signed-in users. ' +
+    'A user with the role publisher also creates, changes and deletes services and folders. ' +
+    'A user with the role administrator also manages webhooks, upgrades, users, uploads and the mode.',
+);
 
 const usersAnswer = answerObject('Users', 'The users.', {
   users: z.array(

@@ -284,27 +284,12 @@ function renderPager(name: string, range: PageRange, total: number, keep: ListPa
       : `There are ${formatNumber(total)}.`;
   // From beyond the end, Previous leads to the last part.
   const before = Math.max(0, Math.min(start, total) - num);
-  const current = Math.floor(start / num) + 1;
-  const numbers = pageNumbers(current, Math.ceil(total / num)).map((page) => {
-    if (page === undefined) return html`<span>…</span> `;
-    if (page === current) return html`<strong aria-current="page">${formatNumber(page)}</strong> `;
-    return link(formatNumber(page), (page - 1) * num);
-  });
+  const last = Math.floor((total - 1) / num) * num;
   return html`<nav class="pager" aria-label="Pages: ${name}">
     <p>${sentence}</p>
-    <p>${start > 0 && link('Previous', before)} ${numbers} ${end < total && link('Next', end)}</p>
+    <p>
+      ${start > 0 && html`${link('First', 0)} ${link('Previous', before)}`}
+      ${end < total && html`${link('Next', end)} ${link('Last', last)}`}
+    </p>
   </nav>`;
-}
-
-/** The first and the last page, and those around the current one; undefined for a gap. */
-export function pageNumbers(current: number, last: number): (number | undefined)[] {
-  const around = Math.min(Math.max(current, 3), Math.max(3, last - 2));
-  const shown = [...new Set([1, around - 1, around, around + 1, last])]
-    .filter((page) => page >= 1 && page <= last)
-    .sort((one, other) => one - other);
-  return shown.flatMap((page, index) => {
-    const previous = shown[index - 1] ?? page - 1;
-    if (page - previous === 2) return [page - 1, page];
-    return page - previous > 2 ? [undefined, page] : [page];
-  });
 }

@@ -173,10 +173,11 @@ describe('ten thousand services', () => {
     expect(namesIn(second)).toEqual([...folders.slice(0, 50), ...atRoot.slice(50, 100)]);
     const both = await see(pagerLinks(second, 'Folders').Next ?? '');
     expect(namesIn(both)).toEqual([...folders.slice(50, 100), ...atRoot.slice(50, 100)]);
-    const last = await see(pagerLinks(second, 'Services')['200'] ?? '');
+    const last = await see(pagerLinks(second, 'Services').Last ?? '');
     expect(namesIn(last)).toContain('Service 19999');
-    expect(last).toContain('<strong aria-current="page">200</strong>');
-    expect(Object.keys(pagerLinks(last, 'Services')).sort()).toEqual(['1', '197', '198', '199', 'Previous']);
+    expect(Object.keys(pagerLinks(last, 'Services'))).toEqual(['First', 'Previous']);
+    const first = await see(pagerLinks(last, 'Services').First ?? '');
+    expect(Object.keys(pagerLinks(first, 'Services'))).toEqual(['Next', 'Last']);
   });
 
   it('have a pager in a folder', async () => {

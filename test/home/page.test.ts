@@ -149,7 +149,7 @@ describe('webhooks', () => {
     expect(await findings()).toContain('The last delivery of webhook pinged failed.');
     const cookie = `steward_session=${server.token('administrator')}`;
     const page = await server.get(`/admin/services/webhooks/${id}`, { accept: 'text/html', cookie });
-    expect(page.body).toContain('It was a ping, which does not count');
+    expect(page.body).toContain('It does not count towards the deactivation of the webhook.');
     server.answerWith(204);
     await server.act(`${id}/ping`);
     await server.settle();

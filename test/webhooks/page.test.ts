@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pageNumbers, pageRange } from '../../src/console/list.ts';
+import { pageRange } from '../../src/console/list.ts';
 import { compareNaturally } from '../../src/console/table.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
@@ -148,19 +148,6 @@ describe('texts', () => {
     expect(part('start=7&num=3')).toEqual({ start: 7, num: 3 });
     expect(part('start=-1&num=1e3')).toEqual({ start: 0, num: 25 });
     expect(part('num=5000')).toEqual({ start: 0, num: 100 });
-  });
-
-  it('for the numbers of pages', () => {
-    const numbers = (current: number, last: number) =>
-      pageNumbers(current, last)
-        .map((page) => page ?? '…')
-        .join(' ');
-    expect(numbers(1, 1)).toBe('1');
-    expect(numbers(2, 5)).toBe('1 2 3 4 5');
-    expect(numbers(1, 40)).toBe('1 2 3 4 … 40');
-    expect(numbers(20, 40)).toBe('1 … 19 20 21 … 40');
-    expect(numbers(4, 40)).toBe('1 2 3 4 5 … 40');
-    expect(numbers(40, 40)).toBe('1 … 37 38 39 40');
   });
 
   it('are sorted as a reader sorts them', () => {

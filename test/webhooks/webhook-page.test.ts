@@ -94,7 +94,9 @@ describe('a webhook', () => {
     const { id } = await hooks.register({ active: 'false' });
     await hooks.publish();
     await hooks.publish();
-    expect(textOf(await see(`${all}/${id}/deliveries`))).toContain('Activate it to redeliver.');
+    expect(textOf(await see(`${all}/${id}/deliveries`))).toContain(
+      '2 events not delivered to inactive webhooks. Activate a webhook to redeliver.',
+    );
     const page = await see(`${all}/${id}`);
     expect(textOf(page)).toContain(
       'Activate and redeliver 2 events Dismiss 2 events not delivered 2: The webhook was inactive',

@@ -23,20 +23,14 @@ export function ownKeysView(keys: readonly ListedKey[], page: PageContext<unknow
   return renderListPage(page, allEntries(keys), {
     noun: 'key',
     label: 'Your keys',
-    actions: createButton(page, 'button second'),
+    actions: createButton(page),
     empty: renderEmpty('You have no keys. A program uses a key instead of your password.'),
     columns: keyColumns(page, at('delete')),
   });
 }
 
-function createButton(page: PageContext<unknown>, style?: 'button second'): Html {
-  return linkButton(
-    page,
-    formHref(page, page.href('security', 'self', 'keys', 'create')),
-    'Create key',
-    style,
-  );
-}
+const createButton = (page: PageContext<unknown>): Html =>
+  linkButton(page, formHref(page, page.href('security', 'self', 'keys', 'create')), 'Create key');
 
 const byName = (one: UserKey, other: UserKey) => compareNaturally(one.name, other.name);
 

@@ -3,7 +3,7 @@ import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderListPage, renderSelect, selectEntries } from '../../console/list.ts';
 import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
-import { type Role, roles } from '../../lib/caller.ts';
+import { roles } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { User, UserSource } from '../user.ts';
@@ -11,16 +11,6 @@ import type { User, UserSource } from '../user.ts';
 type ListedUser = Pick<User, 'username' | 'role' | 'createdAt' | 'lastSignIn'> & {
   readonly source: UserSource;
 };
-
-const roleMeanings: Readonly<Record<Role, string>> = {
-  member: 'sees the services that are open to everyone or to signed-in users.',
-  publisher: 'also creates, changes and deletes services and folders.',
-  administrator: 'also manages webhooks, upgrades, users, uploads and the mode.',
-};
-
-export function explainRoles(): string {
-  return roles.map((role) => `A user with the role ${role} ${roleMeanings[role]}`).join(' ');
-}
 
 const byName = (one: ListedUser, other: ListedUser) => compareNaturally(one.username, other.username);
 

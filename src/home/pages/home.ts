@@ -8,7 +8,7 @@ import { audienceOf } from '../../catalog/listing.ts';
 import { sampleCatalog } from '../../catalog/sample.ts';
 import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
-import { renderToolbar, searchedIn } from '../../console/list.ts';
+import { searchedIn } from '../../console/list.ts';
 import { renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
@@ -89,7 +89,7 @@ export function showHome(options: HomeOptions): View<unknown> {
         ${version} ${shown.map(cardView)}
       </ul>
       <div class="split">
-        ${isAdministrator ? healthView(isKnown ? health : undefined, isKnown && firstSteps(options, page)) : renderToolbar({ action: page.href('services'), search: { label: 'Search services', value: '' } })} ${recent}
+        ${isAdministrator && healthView(isKnown ? health : undefined, isKnown && firstSteps(options, page))} ${recent}
       </div>`;
   };
 }

@@ -14,7 +14,7 @@ import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../jobs/messages.ts';
 import type { Plan } from '../planning/plan.ts';
-import { deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
+import { deployment, newestInstalled } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
 import {
   durationOf,
@@ -25,7 +25,6 @@ import {
   startView,
   stateView,
   resumeButton,
-  rollbackLink,
 } from './job-parts.ts';
 import { phasesView, tilesOf, tilesView } from './picture.ts';
 
@@ -70,22 +69,14 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
   );
 }
 
-function timesView({ store, job, at, page }: JobState): Html {
+function timesView({ job, at }: JobState): Html {
   const { startedAt, endedAt, startedBy } = job;
   const start = startedAt === null ? html`Requested by ${startedBy}` : html`Started by ${startedBy}`;
   const began =
     startedAt !== null &&
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
   if (endedAt === null) return html`${start}${began}.`;
-  return html`${start}${began}, ended ${renderAgo(endedAt, at)}.
-    ${canRollBack(store, job) && rollbackLink(page, 'Roll back …')}`;
-}
-
-/** Whether the job has installed the newest version, and a rollback can take it back. */
-function canRollBack(store: ReadableStore, { kind, targetId, state }: Job): boolean {
-  const present = store.read(deployment);
-  const isNewest = newestInstalled(present).id === targetId;
-  return kind === 'patch' && state === 'success' && isNewest && rollbackTargets(present).length > 0;
+  return html`${start}${began}, ended ${renderAgo(endedAt, at)}.`;
 }
 
 /** A job that needs attention, on a page about something else. */
@@ -237,8 +228,7 @@ async function readMessages(
 }
 
 const removedMessages = html`<p>
-  The messages of this job were removed: the server keeps those of the newest jobs only. The variable
-  <code>JOB_HISTORY</code> sets how many jobs keep their messages.
+  The messages of this job were removed. The variable <code>JOB_HISTORY</code> sets how many jobs keep theirs.
 </p>`;
 
 function logView({ job, page }: JobState, shown: ShownMessages, filter: MessageFilter): Html {

@@ -346,15 +346,11 @@ function startForm(
     planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(toUpgradeSettings(entered)) }),
   };
-  const view = (name: keyof StartFields, described = {}) =>
-    fieldView(
-      name,
-      { ...describeField(start[name]), ...described },
-      {
-        entered: page.entered[name],
-        problems: problemsWith(name, page.error),
-      },
-    );
+  const view = (name: keyof StartFields, described = {}) => {
+    const problems = problemsWith(name, page.error);
+    const field = { ...describeField(start[name]), ...described };
+    return fieldView(name, field, { entered: page.entered[name], problems });
+  };
   const label = `Type ${prepared.to ?? formatVersion(version)} to confirm: there is no way back`;
   return html`<form method="post" action="${page.href('system', 'upgrades', 'upgrade')}">
     ${hiddenFields(fields)} ${view('startAt')} ${view('ignoreWindows')}

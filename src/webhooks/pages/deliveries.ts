@@ -42,7 +42,7 @@ export function showDeliveries<S>(
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
-      ${renderToolbar({ action: page.here(), filters: filterControls(given, store, await store.deliveries.eventTypes(), webhook) })} ${webhook?.active === false && activateFirst}
+      ${renderToolbar({ action: page.here(), filters: filterControls(given, store, await store.deliveries.eventTypes(), webhook) })}
       <div id="deliveries" data-live="5">
         <div class="lead-actions">
           <strong>${!isTotalExact && 'More than '}${formatCount(total, isFiltered ? 'delivery' : 'kept delivery')}</strong>
@@ -87,10 +87,6 @@ function filterControls(
 }
 
 const statusClasses = ['2xx', '3xx', '4xx', '5xx', { value: noStatus, label: 'No response' }];
-
-const activateFirst = html`<p class="notice">
-  This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
-</p>`;
 
 /** The deliveries on another page, without a toolbar and a pager. */
 export function renderDeliveries(

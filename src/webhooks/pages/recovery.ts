@@ -37,16 +37,13 @@ export async function renderRecovery(
   }
   const events = formatEvents(undelivered);
   const action = (operation: string) => webhookHref(page, webhook.id, operation);
-  const recover = isRunning
-    ? false
-    : webhook.active
-      ? pageButton(page, { action: action('redeliver'), label: `Redeliver ${events}`, isPrimary: true })
-      : pageButton(page, {
-          action: action('activate'),
-          label: `Activate and redeliver ${events}`,
-          fields: { redeliver: 'true' },
-          isPrimary: true,
-        });
+  const [operation, verb] = webhook.active
+    ? ['redeliver', 'Redeliver']
+    : ['activate', 'Activate and redeliver'];
+  const fields = webhook.active ? {} : { redeliver: 'true' };
+  const recover =
+    !isRunning &&
+    pageButton(page, { action: action(operation), label: `${verb} ${events}`, fields, isPrimary: true });
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${
       undelivered > 0 &&
@@ -74,11 +71,9 @@ export async function renderRedeliverMatching(
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
   const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;
-  // The page of one webhook says that it is inactive.
   const hint =
     skipped > 0 &&
-    webhookId === undefined &&
-    html`<span class="hint">${formatBounded(skipped)} ${skipped === 1 ? 'delivery' : 'deliveries'} to inactive webhooks cannot be redelivered now.</span>`;
+    html`<span class="hint">${formatEvents(skipped)} not delivered to inactive webhooks. Activate a webhook to redeliver.</span>`;
   if (count === 0) return hint;
   const button = pageButton(page, {
     action:

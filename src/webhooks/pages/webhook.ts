@@ -47,7 +47,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
       <div class="split side">
         <div>
           <div class="health ${colour}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
-            <p>${renderHealth(view, outcome)} ${webhook.active && failed && view.failures === 0 ? explainUncounted(failed) : explainHealth(view, now)}</p>
+            <p>${renderHealth(view, outcome)} ${webhook.active && failed && view.failures === 0 ? 'It does not count towards the deactivation of the webhook.' : explainHealth(view, now)}</p>
             ${failed && failed.id !== ping?.id && renderResult(page, 'Last response', failed)} ${ping && renderResult(page, 'Last ping', ping)}
             ${await renderRecovery(page, store, webhook, undelivered)}
           </div>
@@ -70,12 +70,6 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
 }
 
 const outcomeColours = { delivered: 'good', failed: 'warn', none: 'busy' } as const;
-
-function explainUncounted({ isPing }: Delivery): string {
-  return isPing
-    ? 'It was a ping, which does not count towards the deactivation of the webhook.'
-    : 'It failed before the webhook was activated, or in a failure window that has ended. Counting starts again at 0.';
-}
 
 const maxResponseShown = 120;
 

@@ -20,7 +20,6 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
 import { countUndelivered, readHealths } from '../queue/redelivery.ts';
-import { webhookSettings } from '../settings.ts';
 import { type HealthView, type Webhook, healths } from '../webhook.ts';
 import {
   compareHealth,
@@ -32,7 +31,6 @@ import {
   webhookHref,
 } from './parts.ts';
 import { formatBounded } from './recovery.ts';
-import { formatPolicy } from './settings.ts';
 
 const maxReceiverLength = 48;
 
@@ -87,8 +85,7 @@ export function showWebhooks(store: ReadableStore): View<unknown> {
           ),
         })}
       </div>
-      ${canSelect(page) && list.shown.length > 0 && renderBulk(page)}
-      <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
+      ${canSelect(page) && list.shown.length > 0 && renderBulk(page)}`;
   };
 }
 

@@ -149,6 +149,26 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     expect(found).toEqual({ '/control': [], '/control?request=1': [] });
   });
 
+  it('on a page with an open panel, menu or drawer', async () => {
+    const steward = await startSteward();
+    const fields = { name: 'Harbour', hookUrl: 'https://hooks.example/in', changeTypes: '*' };
+    await steward.act('services/webhooks/create', fields);
+    const page = await open(steward.address, { token: steward.token });
+    await page.goto('/admin/services/webhooks');
+    for (const [look, name] of [
+      ['wide', 'API'],
+      ['wide', 'Actions for Harbour'],
+      ['narrow', 'admin'],
+      ['narrow', 'Menu'],
+    ] as const) {
+      await show(page, look);
+      await page.getByRole('button', { name, exact: look === 'wide' }).click();
+      expect(await page.locator(':popover-open').count()).toBe(1);
+      expect(await findBarriers(page), name).toEqual([]);
+      await page.keyboard.press('Escape');
+    }
+  });
+
   it('on a form with a problem or a result', async () => {
     const steward = await startSteward();
     const page = await open(steward.address, { token: steward.token });

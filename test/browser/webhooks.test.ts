@@ -71,6 +71,29 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
 
     await activateInList(page);
   });
+
+  it('of a large page are read less often while they change all the time', async () => {
+    const { address, token, act } = await startSteward();
+    const root = 'services/webhooks';
+    const hook = { name: 'hook', hookUrl: 'https://hooks.example/in', changeTypes: '*', active: 'false' };
+    await act(`${root}/create`, hook);
+    const publish = () => act(`${root}/publish`, { changeType: 'Tested' });
+    for (let count = 0; count < 50; count += 1) await publish();
+    const page = await open(address, { token });
+    await page.clock.install();
+    await page.goto(`/admin/${root}/deliveries`);
+    let reads = 0;
+    page.on('request', (request) => (reads += Number('steward-poll' in request.headers())));
+    await publish();
+    await page.clock.fastForward(5000);
+    await page.getByText('51 kept deliveries').waitFor();
+    await publish();
+    await page.clock.fastForward(5000);
+    expect(reads).toBe(1);
+    await page.clock.fastForward(25_000);
+    await page.getByText('52 kept deliveries').waitFor();
+    expect(reads).toBe(2);
+  });
 });
 
 /** Selects the only webhook of the list. The selection stays when the page updates itself. */

@@ -1,6 +1,11 @@
 // The maintenance windows over REST and on their page: reading, replacing, refusing, and the form without scripts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type MaintenanceWindow, maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
+import { formatInZone } from '../../src/upgrades/pages/windows.ts';
+import {
+  type MaintenanceWindow,
+  maintenanceWindows,
+  windowsAt,
+} from '../../src/upgrades/schedule/windows.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { cookie, formOf, patch1, upgrades } from './page-kit.ts';
 
@@ -154,6 +159,17 @@ describe('the page', () => {
     expect(server.store.read(maintenanceWindows)).toEqual([{ ...night, timeZone: 'UTC' }]);
     await send(row(0, { ...nightRow, remove: 'true' }));
     expect(server.store.read(maintenanceWindows)).toEqual([]);
+  });
+
+  it('are named beside the versions, with when the next one opens', async () => {
+    const versions = async () =>
+      textOf((await server.get(`${upgrades}/available`, { accept: 'text/html', cookie })).body);
+    expect(await versions()).not.toContain('maintenance window is');
+    await update([night]);
+    const { opensAt } = windowsAt([night], server.runtime.now()) as { opensAt: number };
+    expect(await versions()).toContain(
+      `No maintenance window is open until ${formatInZone([night], opensAt)}. Maintenance windows`,
+    );
   });
 
   it('shows refused rows again, each with its problems', async () => {

@@ -71,12 +71,11 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
 
 function timesView({ job, at }: JobState): Html {
   const { startedAt, endedAt, startedBy } = job;
-  const start = startedAt === null ? html`Requested by ${startedBy}` : html`Started by ${startedBy}`;
+  const start = `${startedAt === null ? 'Requested' : 'Started'} by ${startedBy}`;
   const began =
     startedAt !== null &&
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
-  if (endedAt === null) return html`${start}${began}.`;
-  return html`${start}${began}, ended ${renderAgo(endedAt, at)}.`;
+  return html`${start}${began}${endedAt !== null && html`, ended ${renderAgo(endedAt, at)}`}.`;
 }
 
 /** A job that needs attention, on a page about something else. */
@@ -167,14 +166,10 @@ function actionsOf({ store, job, plan, page }: JobState): {
     };
   const why = reasonNotToCancel(store, job, plan);
   if (why === undefined) {
-    const button = pageButton(page, {
-      label: job.reverting ? 'Stop putting workloads back' : 'Cancel this job',
-      action: page.href('system', 'jobs', job.id, 'cancel'),
-      next: page.here(),
-      isDestructive: true,
-      worksWhileReadOnly: true,
-    });
-    return { button };
+    const label = job.reverting ? 'Stop putting workloads back' : 'Cancel this job';
+    const action = page.href('system', 'jobs', job.id, 'cancel');
+    const rules = { isDestructive: true, worksWhileReadOnly: true } as const;
+    return { button: pageButton(page, { label, action, next: page.here(), ...rules }) };
   }
   const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {

@@ -150,7 +150,7 @@ export function changeSettings(
   { version, ...change }: Partial<WebhookSettings> & { readonly version?: number },
 ): WebhookSettings {
   const present = transaction.read(webhookSettings);
-  requireVersion('The webhook settings were', versionOf(present), version);
+  if (version !== undefined) requireVersion('The webhook settings were', versionOf(present), version);
   const settings = { ...present, ...change };
   transaction.write(webhookSettings, settings);
   return settings;

@@ -21,8 +21,7 @@ import { identifySession } from '../http/credentials.ts';
 import { registerMetrics, registerProbes } from '../http/probes.ts';
 import { type ServerOptions, createServer } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
-import { retryWithin } from '../lib/async.ts';
-import { MultipartReader } from '../rest/multipart.ts';
+import { retryWhileUnavailable } from '../lib/async.ts';
 import { type Tree, openApiDocument } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
 import { restRoutes } from '../rest/routes.ts';
@@ -118,7 +117,8 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     const onRetry = (error: unknown) =>
       options.logger.warn({ err: error }, 'the start waits for the database');
     try {
-      return await retryWithin(work, runtime, { ms: patientUntil - runtime.now(), onRetry });
+      const ms = patientUntil - runtime.now();
+      return await retryWhileUnavailable(work, runtime, undefined, { ms, onRetry });
     } catch (error) {
       await stop();
       throw error;
@@ -214,7 +214,6 @@ async function mountRest(
 ): Promise<void> {
   const { config } = options;
   const { tokenService, auditService, admit } = services;
-  const multipart = new MultipartReader(config.MAX_UPLOAD_BYTES);
   for (const { name, prefix, root, hasPages } of trees) {
     await http.register(restRoutes, {
       prefix,
@@ -224,7 +223,7 @@ async function mountRest(
       auditService,
       authenticator: tokenService,
       admit,
-      multipart,
+      maxFileBytes: config.MAX_UPLOAD_BYTES,
       responder: hasPages
         ? new HtmlResponder({
             prefix,

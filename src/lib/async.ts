@@ -103,31 +103,17 @@ export class EarliestTimer {
 
 export const retryAfterMs = 500;
 
-export async function retryWhileUnavailable<T>(
-  work: () => Promise<T>,
-  { sleep }: Pick<Runtime, 'sleep'>,
-  signal: AbortSignal,
-): Promise<T> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      await sleep(retryAfterMs, signal);
-    }
-  }
-}
-
 type Patience = {
   readonly ms: number;
   readonly onRetry?: (error: unknown) => void;
 };
 
-/** Like `retryWhileUnavailable`, but rejects with the last error when the time is over. */
-export async function retryWithin<T>(
+/** With patience, rejects with the last error when the time is over. */
+export async function retryWhileUnavailable<T>(
   work: () => Promise<T>,
   { now, sleep }: Pick<Runtime, 'now' | 'sleep'>,
-  { ms, onRetry }: Patience,
+  signal?: AbortSignal,
+  { ms, onRetry }: Patience = { ms: Infinity },
 ): Promise<T> {
   for (const deadline = now() + ms; ;) {
     try {
@@ -135,7 +121,7 @@ export async function retryWithin<T>(
     } catch (error) {
       if (!isUnavailable(error) || now() >= deadline) throw error;
       onRetry?.(error);
-      await sleep(retryAfterMs);
+      await sleep(retryAfterMs, signal);
     }
   }
 }

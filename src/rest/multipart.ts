@@ -8,68 +8,65 @@ import { ServiceError, invalidField, tooLarge } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
 
-export class MultipartReader {
-  readonly #maxFileBytes: number;
+/** Every part is read as bytes, so that text is decoded in one way only. */
+export function multipartOptions(maxFileBytes: number) {
+  return {
+    isPartAFile: () => true,
+    limits: {
+      parts: maxParts,
+      fields: maxParts,
+      files: maxParts,
+      fileSize: Math.max(maxFileBytes, maxTextBytes),
+    },
+    // Without this, the parser never ends when it skips the last part and that part fills its buffer.
+    fileHwm: 1024 ** 2,
+  };
+}
 
-  constructor(maxFileBytes: number) {
-    this.#maxFileBytes = maxFileBytes;
+export async function readMultipart(
+  request: FastifyRequest,
+  requested: RequestedFields,
+  maxFileBytes: number,
+): Promise<Form> {
+  const body = request.countedBody ?? request.raw;
+  const form: Record<string, Raw> = {};
+  try {
+    await readParts(withRaw(request, body), requested, maxFileBytes, form);
+  } catch (error) {
+    // The plugin skips a part named like a property of every object, and reports it after all other parts.
+    if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
+    // Without this, the rest of the body would stay on the connection, in front of the next request.
+    body.unpipe();
+    body.resume();
+    throw multipartError(error);
   }
+  return form;
+}
 
-  /** Every part is read as bytes, so that text is decoded in one way only. */
-  get pluginOptions() {
-    return {
-      isPartAFile: () => true,
-      limits: {
-        parts: maxParts,
-        fields: maxParts,
-        files: maxParts,
-        fileSize: Math.max(this.#maxFileBytes, maxTextBytes),
-      },
-      // Without this, the parser never ends when it skips the last part and that part fills its buffer.
-      fileHwm: 1024 ** 2,
-    };
-  }
-
-  async read(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
-    const body = request.countedBody ?? request.raw;
-    try {
-      return await this.#readParts(withRaw(request, body), requested);
-    } catch (error) {
-      // Without this, the rest of the body would stay on the connection, in front of the next request.
-      body.unpipe();
-      body.resume();
-      throw multipartError(error);
+/** Browsers send an empty file part for a control without a file, so it counts as absent. */
+async function readParts(
+  request: FastifyRequest,
+  requested: RequestedFields,
+  maxFileBytes: number,
+  form: Record<string, Raw>,
+): Promise<void> {
+  const seen = new Set<string>();
+  for await (const part of partsOf(request)) {
+    const name = part.fieldname;
+    if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
+    seen.add(name);
+    if (part.type !== 'file') continue;
+    if (!requested.has(name)) {
+      part.file.resume();
+      continue;
     }
-  }
-
-  /** Browsers send an empty file part for a control without a file, so it counts as absent. */
-  async #readParts(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
-    const form: Record<string, Raw> = {};
-    const seen = new Set<string>();
-    try {
-      for await (const part of partsOf(request)) {
-        const name = part.fieldname;
-        if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
-        seen.add(name);
-        if (part.type !== 'file') continue;
-        if (!requested.has(name)) {
-          part.file.resume();
-          continue;
-        }
-        const isFile = (part.filename as string | undefined) !== undefined;
-        const asFile = isFile && requested.get(name) === 'file';
-        const bytes = await readPart(part.file, name, asFile ? this.#maxFileBytes : maxTextBytes);
-        if (bytes.length === 0 && isFile) continue;
-        form[name] = asFile
-          ? { filename: part.filename, contentType: part.mimetype, bytes }
-          : decodeUtf8(bytes, name);
-      }
-    } catch (error) {
-      // The plugin skips a part named like a property of every object, and reports it after all other parts.
-      if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
-      throw error;
-    }
-    return form;
+    const isFile = (part.filename as string | undefined) !== undefined;
+    const asFile = isFile && requested.get(name) === 'file';
+    const bytes = await readPart(part.file, name, asFile ? maxFileBytes : maxTextBytes);
+    if (bytes.length === 0 && isFile) continue;
+    form[name] = asFile
+      ? { filename: part.filename, contentType: part.mimetype, bytes }
+      : decodeUtf8(bytes, name);
   }
 }
 

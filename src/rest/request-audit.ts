@@ -40,9 +40,9 @@ export class RequestAudit {
    */
   readonly #id: string;
   /** Read at once: a connection that is closed has no address any more. */
-  readonly #address: string | null;
+  readonly address: string | null;
+  hasRecorded = false;
   #namedActor: Actor | undefined;
-  #hasRecorded = false;
 
   constructor(
     { store, auditService }: { store: Pick<Store, 'update'>; auditService: AuditTrail },
@@ -54,15 +54,7 @@ export class RequestAudit {
     this.#request = request;
     this.#operation = operation;
     this.#id = auditService.newId();
-    this.#address = request.address || null;
-  }
-
-  get address(): string | null {
-    return this.#address;
-  }
-
-  get hasRecorded(): boolean {
-    return this.#hasRecorded;
+    this.address = request.address || null;
   }
 
   /** For an operation that needs no token. */
@@ -111,7 +103,7 @@ export class RequestAudit {
   #entry(actor: Actor | undefined, facts: Partial<AuditEntry>): AuditEntry {
     return this.#service.createEntry({
       id: this.#id,
-      address: this.#address,
+      address: this.address,
       operation: this.#operation,
       ...actor,
       ...facts,
@@ -128,8 +120,8 @@ export class RequestAudit {
   }
 
   #recordOnce(): void {
-    if (this.#hasRecorded) throw new Error(`The operation ${this.#operation} records more than one change.`);
-    this.#hasRecorded = true;
+    if (this.hasRecorded) throw new Error(`The operation ${this.#operation} records more than one change.`);
+    this.hasRecorded = true;
   }
 }
 

@@ -29,7 +29,7 @@ import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
 import { type FieldValues, joinBoxes, readFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
-import type { MultipartReader } from './multipart.ts';
+import { multipartOptions, readMultipart } from './multipart.ts';
 import {
   type Call,
   type Entry,
@@ -66,7 +66,7 @@ type RestOptions = {
   readonly auditService: AuditTrail;
   readonly authenticator: Authenticator;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
-  readonly multipart: MultipartReader;
+  readonly maxFileBytes: number;
   /** Undefined: the tree has no pages. */
   readonly responder: PageResponder | undefined;
   readonly errorStatus200: boolean;
@@ -78,7 +78,7 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   // The plugin brings the content type and the limit. The body stays text, because its own parser would decode every
   // field, and the route decides which ones are (form.ts).
   await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
-  await scope.register(multipart, options.multipart.pluginOptions);
+  await scope.register(multipart, multipartOptions(options.maxFileBytes));
   scope.addContentTypeParser('*', acceptEmptyBody);
 
   scope.addHook('onRequest', (request, _reply, next) => {
@@ -184,7 +184,8 @@ function refuseEncodedBody(coding = 'identity'): void {
 async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
   const rest = restOf(request);
   readForm(rest, request);
-  if (request.isMultipart()) rest.form = await options.multipart.read(request, rest.requestedFields);
+  if (request.isMultipart())
+    rest.form = await readMultipart(request, rest.requestedFields, options.maxFileBytes);
   rest.form = joinBoxes(fieldsOf(rest.entry), rest.form);
   rest.format = readFormat(
     textIn(rest.form, 'f') ?? textIn(rest.query, 'f'),

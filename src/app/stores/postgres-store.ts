@@ -20,7 +20,7 @@
 // rejects all writes and is not ready.
 import { createHash } from 'node:crypto';
 import { PostgresAudit } from '../../audit/audit-store-postgres.ts';
-import { createMutex, retryWithin } from '../../lib/async.ts';
+import { createMutex, retryWhileUnavailable } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { createTasks } from '../../lib/tasks.ts';
@@ -91,7 +91,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     }
   };
   try {
-    return await retryWithin(open, runtime, { ms: patienceMs });
+    return await retryWhileUnavailable(open, runtime, undefined, { ms: patienceMs });
   } catch (error) {
     throw isUnavailable(error) ? unreachableError(reason, error) : error;
   }

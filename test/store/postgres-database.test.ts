@@ -5,6 +5,7 @@ import { tables } from '../../src/app/backends.ts';
 import { isUnavailable } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
+import { timelessRuntime } from '../kit/runtime.ts';
 import { migrations } from '../kit/store.ts';
 import { type TestDatabase, createTestDatabase } from './backends.ts';
 import { type Keepsake, cell, keepsakes, row, rows, webhook } from './definitions.ts';
@@ -183,6 +184,19 @@ it('prepares no statement for a search, because there are thousands of them', as
       names.push((config as { name?: string }).name);
   expect(names.filter((name) => name === undefined)).toHaveLength(2);
   expect(names.filter((name) => name !== undefined)).toHaveLength(1);
+});
+
+it('answers busy to a call that waits too long for a connection, and stays available', async () => {
+  const database = await createTestDatabase();
+  const store = await database.open({ maxConnections: 1, runtime: timelessRuntime });
+  const blocker = new Client({ connectionString: database.url });
+  await blocker.connect();
+  onTestFinished(() => blocker.end());
+  await blocker.query('begin; lock table finished');
+  // The only connection is idle at the moment of both calls.
+  const calls = await Promise.allSettled([store.deliveries.eventTypes(), store.deliveries.oldestPendingAt()]);
+  expect(calls).toMatchObject(Array(2).fill({ reason: { message: 'The database is busy.' } }));
+  expect(store.problems()).toEqual([]);
 });
 
 describe('an update that PostgreSQL rejects', () => {

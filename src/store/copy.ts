@@ -3,7 +3,8 @@
 import { type Rows, type StateChanges, freeze } from './changes.ts';
 import { type Cell, type Reader, type Table, complete } from './state.ts';
 
-export type Copy = Reader & {
+export type Copy = {
+  readonly reader: Reader;
   apply: (changes: StateChanges) => void;
   clear: () => void;
   /** The rows and values by name. */
@@ -44,7 +45,7 @@ export function createCopy(): Copy {
     else rows.set(key, row);
   }
 
-  return {
+  const reader: Reader = {
     get: <T>(table: Table<T>, key: string) => tables.get(table.name)?.get(key) as T | undefined,
     all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
     count: ({ name }) => tables.get(name)?.size ?? 0,
@@ -55,6 +56,10 @@ export function createCopy(): Copy {
       completed.add(name);
       return cells.get(name) as T;
     },
+  };
+
+  return {
+    reader,
     apply(changes) {
       for (const [table, changed] of changes.tables) {
         for (const [key, row] of changed) put(table, key, row);

@@ -7,7 +7,7 @@ import { MemoryAudit } from '../../audit/audit-store-memory.ts';
 import type { AuditEntry } from '../../store/audit-entry.ts';
 import { freeze } from '../../store/changes.ts';
 import { createCopy } from '../../store/copy.ts';
-import { type AnyCell, type Reader, type Table, complete } from '../../store/state.ts';
+import { type AnyCell, type Table, complete } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
 import type { TransactionWrites } from '../../store/transaction.ts';
 import { type JobDump, MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
@@ -53,8 +53,7 @@ const auditLimits = { successes: 10_000, others: 2_000 };
 
 export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): MemoryStore {
   const copy = createCopy();
-  const { get, all, count, bytes, read } = copy;
-  const reader: Reader = { get, all, count, bytes, read };
+  const { reader } = copy;
   const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
   const jobs = new MemoryJobs(retention.jobs);
   const audit = new MemoryAudit(auditLimits);

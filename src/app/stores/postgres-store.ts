@@ -138,7 +138,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   const jobs = new PostgresJobs(database, retention.jobs);
   const deliveries: PostgresDeliveries = new PostgresDeliveries({
     database,
-    reader: copy,
+    reader: copy.reader,
     replica,
     refresh: () => follower.poll(),
     self,
@@ -152,7 +152,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   const writer = new Writer({
     database,
     replica,
-    reader: copy,
+    reader: copy.reader,
     mutex,
     during: (transaction) => deliveries.pendingCount.during(transaction),
     writesOn: (client) => writesOn(client, { deliveries, jobs }),
@@ -196,11 +196,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   follower.start();
 
   return {
-    get: copy.get,
-    all: copy.all,
-    count: copy.count,
-    bytes: copy.bytes,
-    read: copy.read,
+    ...copy.reader,
     self,
     audit,
     deliveries,

@@ -66,7 +66,7 @@ export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly i
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
-const maxCountedTogether = 8;
+const countedTogether = 8;
 
 /**
  * How many deliveries of each webhook match. Counting ends beyond `most` of active webhooks, and of inactive ones, or
@@ -87,9 +87,8 @@ export async function countMatched(
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     let left = most + 1;
-    // One webhook may have enough. If the first ones have little, several are counted at once.
-    for (let size = 1; rest.length > 0 && left > 0 && performance.now() < lateAt; size *= 2) {
-      const part = { ...request, webhooks: rest.splice(0, Math.min(size, maxCountedTogether)), most: left };
+    while (rest.length > 0 && left > 0 && performance.now() < lateAt) {
+      const part = { ...request, webhooks: rest.splice(0, countedTogether), most: left };
       for (const [id, count] of await store.deliveries.countMatched(part)) {
         counts.set(id, count);
         left -= count;

@@ -1,4 +1,5 @@
 // The HTTP client and the executor of a controlled server, which failure rules delay and let fail.
+import { setMaxListeners } from 'node:events';
 import { toErrorResponse } from '../http/errors.ts';
 import { RequestError } from '../lib/request-error.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -18,6 +19,9 @@ type FailingClientOptions = {
 
 /** Failure rules answer in place of receivers, and the clock waits for every attempt. */
 export function createFailingClient({ client, clock, rules, real, ended }: FailingClientOptions): HttpClient {
+  // Without this, Node warns about the eleventh attempt that listens to the signal.
+  setMaxListeners(0, ended);
+
   async function post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
     const { origin } = new URL(request.url);
     const respond = rules.take(
@@ -28,7 +32,18 @@ export function createFailingClient({ client, clock, rules, real, ended }: Faili
   }
 
   return {
-    post: (request, signal) => clock.track(post(request, AbortSignal.any([signal, ended]))),
+    async post(request, signal) {
+      const attempt = new AbortController();
+      const abort = () => attempt.abort(signal.reason);
+      if (signal.aborted || ended.aborted) abort();
+      // `AbortSignal.any` would leave a reference with `ended`, which outlives many attempts.
+      for (const each of [signal, ended]) each.addEventListener('abort', abort);
+      try {
+        return await clock.track(post(request, attempt.signal));
+      } finally {
+        for (const each of [signal, ended]) each.removeEventListener('abort', abort);
+      }
+    },
     close: () => client.close(),
   };
 }

@@ -63,7 +63,7 @@ export function advanceJob(
     // A workload that could not be put back is still done when a resumed job repeats its steps.
     workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
     progress: advanceProgress(job.progress, plan, job.next, at),
-    timeline: addStepTime(job, at),
+    timeline: addStepTime(job.timeline, job.next, at - job.progress.stepStartedAt),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
   const isRecorded = (code: Code) =>

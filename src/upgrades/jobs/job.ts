@@ -156,7 +156,12 @@ export function failJob(
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const reason = `${step.name}: ${cause}`;
-  const failed = { ...endStep(job, step), timeline: addStepTime(job, at), reason, failedAt: job.next };
+  const failed = {
+    ...endStep(job, step),
+    timeline: addStepTime(job.timeline, job.next, at - job.progress.stepStartedAt),
+    reason,
+    failedAt: job.next,
+  };
   if (job.kind === 'patch') {
     const reverting = startReverting(job, plan, before, { then: state, since: at, reason });
     const progress = restartStep(failed.progress, at);

@@ -3,7 +3,6 @@
 import { groupBy } from '../../lib/collections.ts';
 import type { Plan, Step } from '../planning/plan.ts';
 import { type StepId, workloadSteps } from '../planning/step-ids.ts';
-import type { Job } from './job-table.ts';
 
 type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
 
@@ -75,14 +74,11 @@ function componentOfStep({ workload, id, subject }: Step): string {
   return workload?.component ?? (id === 'component-begin' || id === 'component-end' ? subject : '');
 }
 
-/** With the time that the current step has taken. */
-export function addStepTime({ timeline, progress, next }: Job, at: number): Timeline {
-  const current = timeline.phases.findLastIndex(({ first }) => first <= next);
-  const tookMs = Math.max(0, at - progress.stepStartedAt);
-  const phases = timeline.phases.map((phase, index) =>
-    index === current ? { ...phase, ms: phase.ms + tookMs } : phase,
-  );
-  return { ...timeline, phases };
+/** With the time that the step at `index` has taken. */
+export function addStepTime({ phases, components }: Timeline, index: number, tookMs: number): Timeline {
+  const current = phases.findLast(({ first }) => first <= index);
+  const ms = Math.max(0, tookMs);
+  return { phases: phases.map((one) => (one === current ? { ...one, ms: one.ms + ms } : one)), components };
 }
 
 /** Records how far each component is at the end of a hop. */

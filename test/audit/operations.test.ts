@@ -1,8 +1,9 @@
 // Every operation that writes, except publish, leaves exactly one entry per request in the audit trail. The tour of the
 // API reference calls every operation, so a new one must be added there.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/resource.ts';
 import { type Around, takeTour } from '../documents/reference/api-tour.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { entriesOf, newEntries } from './kit.ts';
 
@@ -12,13 +13,11 @@ const headersOf = (server: Server) => ({ authorization: `Bearer ${server.token('
 const post = (server: Server, path: string, fields: Fields = {}) =>
   server.post(`/admin/${path}`, fields, headersOf(server));
 
-let shared: Server;
+const shared = perFile(startServer);
 let operations: string[];
 beforeAll(async () => {
-  shared = await startServer();
   operations = [...auditedOperations(shared)].map(([name]) => name).filter((name) => !isPublish(name));
 });
-afterAll(() => shared.close());
 
 const isPublish = (name: string) => name === 'services/webhooks/publish';
 
@@ -132,7 +131,6 @@ describe('every operation with a token', () => {
       });
       expect(entries, operation).toMatchObject([{ operation, outcome: 'refused', code: 503 }]);
     }
-    await server.close();
   });
 
   it('leaves one entry when the server fails, and no change', async () => {
@@ -147,7 +145,6 @@ describe('every operation with a token', () => {
     expect(entries).toMatchObject([
       { user: 'administrator', operation: 'services/createFolder', outcome: 'failed', code: 500 },
     ]);
-    await server.close();
   });
 
   it('leaves no entry without a known caller', async () => {

@@ -1,6 +1,6 @@
 // Entries of sign-ins and of what the server does itself; entries while the database is unavailable; retention; log
 // lines.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { startHooks } from '../kit/hooks.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
@@ -16,7 +16,6 @@ beforeEach(async () => {
   server = await startServer();
   admin = { authorization: `Bearer ${server.token('administrator')}` };
 });
-afterEach(() => server.close());
 
 type LogLine = {
   level: number;
@@ -113,7 +112,6 @@ it('the deactivation of a webhook for its failures is an entry of the server', a
       ],
     },
   ]);
-  await hooks.close();
 });
 
 it('the end of a job is an entry of the server', async () => {
@@ -154,7 +152,6 @@ it('the end of a failed job is a failure', async () => {
   await own.post('/admin/system/upgrades/upgrade', fields);
   await own.runtime.advance(3_600_000);
   expect((await entriesOf(own))[0]).toMatchObject({ operation: 'system/jobs/{job}/end', outcome: 'failed' });
-  await own.close();
 });
 
 it('a target that is not found is not named: it may be anything, even a token', async () => {
@@ -198,7 +195,6 @@ it('entries older than AUDIT_DAYS are removed', async () => {
   expect(await entriesOf(own)).toHaveLength(1);
   await own.runtime.advance(1_200_000);
   expect(await entriesOf(own)).toHaveLength(0);
-  await own.close();
 });
 
 describe('the log', () => {

@@ -1,7 +1,7 @@
 // The resource of the audit trail: pages, filters and the CSV file.
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { auditEntry } from '../store/definitions.ts';
@@ -33,7 +33,6 @@ beforeAll(async () => {
       transaction.audit.record(entry);
   });
 });
-afterAll(() => server.close());
 
 it('is a page of entries, newest first, with their total', async () => {
   expect(await read('')).toMatchObject({
@@ -132,7 +131,6 @@ describe('as a CSV file', () => {
     });
     expect(response.body.split('\r\n')).toHaveLength(100_002);
     own.store.audit.read = read;
-    await own.close();
   });
 
   it('is read from the store only as fast as the client reads it', async () => {
@@ -157,7 +155,6 @@ describe('as a CSV file', () => {
     expect(batches).toBeLessThan(50);
     socket.destroy();
     own.store.audit.read = read;
-    await own.close();
   });
 
   it('is an error if the store is unavailable', async () => {
@@ -172,7 +169,6 @@ describe('as a CSV file', () => {
     expect(response.statusCode).toBe(500);
     expect(response.json()).toMatchObject({ status: 'error', error: { code: 500 } });
     own.store.audit.read = read;
-    await own.close();
   });
 
   it('exists for no other resource', async () => {

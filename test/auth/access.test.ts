@@ -1,5 +1,5 @@
 // Access to every resource and operation, for every role, during a job and in read-only mode.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { adminNames } from '../../src/config/config.ts';
 import { type Role, needsToken, roles } from '../../src/lib/caller.ts';
 import { type Resource, walk } from '../../src/rest/resource.ts';
@@ -142,7 +142,6 @@ beforeAll(async () => {
   ({ key, id: keyId } = created.json<{ key: string; id: string }>());
   await busy.post('/admin/system/upgrades/upgrade', { token, versionManifest: '{"id":"pat_17022022_1250"}' });
 });
-afterAll(() => Promise.all([server.close(), busy.close()]));
 
 /** Uses ids that do not exist, so that a request changes nothing and an allowed caller gets 404 or 400. */
 const pathOf = (entry: string) =>

@@ -60,8 +60,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   one.http.server.closeAllConnections();
-  await other.close();
-  await one.close();
 });
 
 const bearer = 'token-that-ends';

@@ -37,7 +37,6 @@ describe('a new key', () => {
     expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409, 409, 409]);
     await server.store.refresh();
     expect(await list()).toHaveLength(1);
-    await other.close();
   });
 });
 
@@ -112,7 +111,6 @@ describe('a key ends', () => {
     await server.post(`${own}/delete`, { id }, as('administrator'));
     expect(await statusOf(key)).toBe(401);
     await expect.poll(() => statusOf(key, '/admin', other)).toBe(401);
-    await other.close();
   });
 
   it('before a change that another process begins with it', async () => {
@@ -125,6 +123,5 @@ describe('a key ends', () => {
     await server.post(`${own}/delete`, { id }, as('administrator'));
     release();
     expect((await response).json<Failure>().error.code).toBe(498);
-    await other.close();
   });
 });

@@ -130,7 +130,6 @@ describe('a callback', () => {
       { ...refused, code: 400 },
       { ...refused, code: 403 },
     ]);
-    await alone.close();
   });
 
   it('is limited after 100 failures of a network within a minute, whatever fails', async () => {
@@ -158,7 +157,6 @@ describe('a callback', () => {
     expect([response.statusCode, response.headers['retry-after']]).toEqual([429, '60']);
     await alone.runtime.advance(60_000);
     expect((await fail()).statusCode).toBe(403);
-    await alone.close();
   });
 });
 
@@ -247,7 +245,6 @@ describe('an unavailable provider', () => {
     expectRefused(response, 503, unavailable);
     expect(response.body).toContain('name="password"');
     expect((await alone.get('/ready')).statusCode).toBe(200);
-    await alone.close();
   });
 
   it('is called again by the next sign-in', async () => {
@@ -262,7 +259,6 @@ describe('an unavailable provider', () => {
     // Its endpoints are known, so the start needs no request.
     const { statusCode, headers } = await alone.get(startPath, html);
     expect([statusCode, String(headers.location).startsWith(issuer)]).toEqual([303, true]);
-    await alone.close();
   });
 
   it('is one that fails, or answers with something else, at the token endpoint', async () => {

@@ -18,8 +18,6 @@ it('starts at one process and ends at another, and both know the user', async ()
   const ann = { username: 'ann', role: 'administrator', source: 'oidc' };
   expect(response.statusCode).toBe(200);
   expect([await selfOf(one, response), await selfOf(other, response)]).toEqual([ann, ann]);
-  await other.close();
-  await one.close();
 });
 
 it('ends the user, the sessions and the keys of whom the provider gives no role any more', async () => {
@@ -58,8 +56,6 @@ it('ends the user, the sessions and the keys of whom the provider gives no role 
   provider.users.set('1', ann);
   expect((await signIn(one, provider)).statusCode).toBe(200);
   expect(await statuses()).toEqual([401, 401, 401, 401]);
-  await other.close();
-  await one.close();
 });
 
 it('adds a user once who signs in at two processes at the same time', async () => {
@@ -76,6 +72,4 @@ it('adds a user once who signs in at two processes at the same time', async () =
       { username: 'ann', role: 'administrator', source: 'oidc' },
       { username: 'ann', role: 'administrator', source: 'oidc' },
     ]);
-  await other.close();
-  await one.close();
 });

@@ -1,9 +1,10 @@
 // Sign-in at an identity provider: the way of a browser there and back, users, roles, local sign-in and sign-out.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { entriesOf } from '../audit/kit.ts';
+import { perTest } from '../kit/cleanup.ts';
 import { readToken, signToken, startProvider } from '../kit/identity-provider.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { password, startServer } from '../kit/server.ts';
 import {
   type Self,
   ann,
@@ -43,14 +44,12 @@ describe('the sign-in page', () => {
   it('has a button with the text of OIDC_LABEL, escaped', async () => {
     const labelled = await startWith(provider, { env: { OIDC_LABEL: 'Ask <Ann> & Co' } });
     expect((await labelled.get(signInPath, html)).body).toContain('>Ask &lt;Ann&gt; &amp; Co</a>');
-    await labelled.close();
   });
 
   it('has neither the button nor its routes without OIDC_ISSUER', async () => {
     const local = await startServer();
     expect((await local.get(signInPath, html)).body).not.toContain('oidc');
     expect((await local.get(startPath, html)).statusCode).toBe(404);
-    await local.close();
   });
 });
 
@@ -84,7 +83,6 @@ describe('the start', () => {
     expect(new URL(locationOf({ headers: sent, ...response })).searchParams.get('redirect_uri')).toBe(
       'https://steward.example.com/base/tokens/oidc/callback',
     );
-    await secure.close();
   });
 });
 
@@ -197,7 +195,6 @@ describe('a user of the provider', () => {
     const other = await startWith(provider, { env: { OIDC_ROLES_CLAIM: 'realm_access.roles' } });
     provider.users.set('1', { preferred_username: 'ann', realm_access: { roles: ['editors'] } });
     expect(await selfOf(other, await signIn(other, provider))).toMatchObject({ role: 'publisher' });
-    await other.close();
   });
 
   it('has the name of the claim, else of the email address', async () => {
@@ -207,7 +204,6 @@ describe('a user of the provider', () => {
     });
     const other = await startWith(provider, { env: { OIDC_USERNAME_CLAIM: 'sub' } });
     expect(await selfOf(other, await signIn(other, provider))).toMatchObject({ username: '1' });
-    await other.close();
   });
 
   it('gets another role at the next sign-in, which counts for its sessions and keys at once', async () => {
@@ -267,7 +263,6 @@ describe('the provider', () => {
       expect((await signIn(served, other)).statusCode).toBe(200);
       // The id token has all claims.
       expect(other.requests.get('/me')).toBeUndefined();
-      await served.close();
       await other.stop();
     },
   );
@@ -300,11 +295,7 @@ describe('the provider', () => {
 });
 
 describe('LOCAL_SIGN_IN=false', () => {
-  let closed: Server;
-  beforeEach(async () => {
-    closed = await startWith(provider, { env: { LOCAL_SIGN_IN: 'false', ADMIN_USERNAME: 'administrator' } });
-  });
-  afterEach(() => closed.close());
+  const closed = perTest(() => startWith(provider, { env: { LOCAL_SIGN_IN: 'false', ADMIN_USERNAME: 'administrator' } }));
 
   it('hides the password form', async () => {
     const { body } = await closed.get('/admin/mode', html);
@@ -329,7 +320,6 @@ describe('LOCAL_SIGN_IN=false', () => {
     expect(wrong.logLines.join('')).toContain(
       'no password is accepted: ADMIN_USERNAME names no local administrator',
     );
-    await wrong.close();
   });
 
   it('refuses all passwords except that of the first administrator, as if they were wrong', async () => {
@@ -391,6 +381,5 @@ describe('the sign-out', () => {
     const alone = await startWith({ issuer: 'http://127.0.0.1:9' });
     const response = await alone.get('/tokens/oidc/signOut', html);
     expect([response.statusCode, locationOf(response)]).toEqual([303, '/tokens/generateToken?f=html']);
-    await alone.close();
   });
 });

@@ -1,11 +1,10 @@
 // Tests the token service as clients of this family of APIs use it: the portal, tokens for an address, signing out,
 // and the server info that they ask for beneath an address.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Server, type ServerOptions, password, startServer } from '../kit/server.ts';
 
 let server: Server;
 const start = async (options: ServerOptions = {}) => (server = await startServer(options));
-afterEach(() => server.close());
 
 const createKey = async (fields: Record<string, string> = {}) => {
   const authorization = `Bearer ${server.token('administrator')}`;

@@ -1,6 +1,6 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
 import { programOf } from '../../src/auth/pages/account.ts';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Failure, tokensOf } from './tokens-kit.ts';
@@ -15,10 +15,6 @@ let other: Server;
 beforeEach(async () => {
   server = await startServer();
   other = await startServer({ store: await server.store.reopen() });
-});
-afterEach(async () => {
-  await server.close();
-  await other.close();
 });
 
 type Session = { id: string; createdAt: number; lastUsedAt: number; current: boolean };

@@ -1,14 +1,11 @@
 // Signing in and out with a browser.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 import { type Token, signInPath } from './tokens-kit.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 describe('a browser', () => {
   const form = { username: 'administrator', password, f: 'html' };
@@ -109,7 +106,6 @@ describe('a browser', () => {
     expect(response.headers['set-cookie']).toMatch(/; Secure$/);
     expect(response.headers.location).toBe('/ops/admin');
     expect((await secure.post(signInPath, { ...form, f: 'json' })).json<Token>().ssl).toBe(true);
-    await secure.close();
   });
 
   it('with a form of another site is refused before the fields are checked', async () => {

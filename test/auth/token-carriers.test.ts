@@ -2,16 +2,13 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get, request as httpRequest } from 'node:http';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import type { Failure } from './tokens-kit.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 describe('tokens in requests', () => {
   const admin = { authorization: 'Bearer token-of-the-administrator' };
@@ -108,5 +105,4 @@ it('a bearer token that is revoked while the body arrives is refused', async () 
   expect((await own.get(`/admin/mode?token=${own.token('member')}`)).json()).toMatchObject({
     isReadOnly: false,
   });
-  await own.close();
 });

@@ -1,17 +1,14 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addToken, hashToken, tokensOf as listTokens } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const { signIn, statusOf } = tokensOf(() => server);
 
@@ -220,7 +217,6 @@ describe('the number of tokens of a user', () => {
     expect(statuses).toEqual([401, 200, 200, 200]);
     expect(await statusOf(own.token('administrator'))).toBe(401);
     expect(await statusOf(own.token('member'))).toBe(200);
-    await own.close();
   });
 
   it('counts valid tokens only', async () => {
@@ -248,7 +244,6 @@ describe('the number of tokens of a user', () => {
       ['old', own.token('member'), first.token, second.token].map((each) => statusOf(each)),
     );
     expect(statuses).toEqual([401, 200, 200, 200]);
-    await own.close();
   });
 });
 
@@ -270,6 +265,5 @@ describe('a password that changes while a sign-in hashes the old one', () => {
     expect((await response).statusCode).toBe(401);
     expect((await response).json<Failure>().error.message).toBe('Unable to generate token.');
     expect(listTokens(server.store, 'member')).toEqual(issued);
-    await other.close();
   });
 });

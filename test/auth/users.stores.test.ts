@@ -1,13 +1,10 @@
 // Users and roles.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tokensOf } from '../../src/auth/token.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const users = '/admin/security/users';
 const token = 'token-of-the-administrator';

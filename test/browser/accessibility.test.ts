@@ -132,7 +132,6 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
       found[path] = await checkPage(page);
     }
     expect(Object.entries(found).filter(([, barriers]) => barriers.length > 0)).toEqual([]);
-    await server.close();
   });
 
   it('on the pages of test control', async () => {

@@ -1,11 +1,12 @@
 // CATALOG_FILE and the built-in sample.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { accesses } from '../../src/catalog/catalog.ts';
 import { sortKey } from '../../src/catalog/listing.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { formatProblem } from '../../src/lib/errors.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
 const problemsOf = (content: unknown) => {
   const result = readCatalogFile(typeof content === 'string' ? content : JSON.stringify(content));
@@ -99,11 +100,7 @@ describe('a catalog file', () => {
 });
 
 describe('the catalog file and REST apply the same rules', () => {
-  let server: Server;
-  beforeAll(async () => {
-    server = await startServer();
-  });
-  afterAll(() => server.close());
+  const server = perFile(startServer);
 
   const nameRule =
     'must be 1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';

@@ -1,11 +1,10 @@
 // Tests what clients read before and after they sign in: the server info, the REST catalog and the signed-in user.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { versionNumber } from '../../src/home/root.rest.ts';
 import { type Server, type ServerOptions, password, startServer } from '../kit/server.ts';
 
 let server: Server;
 const start = async (options: ServerOptions = {}) => (server = await startServer(options));
-afterEach(() => server.close());
 
 const publicOnes = {
   currentVersion: 10.91,

@@ -1,15 +1,12 @@
 // The pages of the catalog: lists, search, and one service. test/pages has their texts.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import type { Role } from '../../src/lib/caller.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile, perTest } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { formOf, linkOf } from '../upgrades/page-kit.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const services = '/admin/services';
 
@@ -146,11 +143,7 @@ describe('ten thousand services', () => {
     folders: folders.map((folderName) => ({ folderName, description: 'd'.repeat(4000) })),
     services: [...atRoot.map(service('/')), ...inFolder.map(service('Folder 1000'))],
   };
-  let own: Server;
-  beforeAll(async () => {
-    own = await startServer({ catalog });
-  });
-  afterAll(() => own.close());
+  const own = perFile(() => startServer({ catalog }));
   const see = (path: string) => show(`${services}${path}`, 'member', own);
 
   /** The links of a pager, by their text. */

@@ -1,12 +1,9 @@
 // Changes to the catalog over REST, which appear in SOAP answers at once.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { namespace, startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const services = '/admin/services';
 type Failure = { error: { code: number; message: string; details: string[] } };
@@ -185,7 +182,7 @@ describe('services', () => {
 describe('the limits of the catalog', () => {
   const restart = async (env: Record<string, string>) => {
     await server.close();
-    server = await startServer({ env, catalog: { folders: [], services: [] } });
+    Object.assign(server, await startServer({ env, catalog: { folders: [], services: [] } }));
   };
   const create = (serviceName: string, description = '') =>
     post('/createService', { serviceName, type: 'MapServer', description });

@@ -1,14 +1,11 @@
 // Requests that the SOAP endpoint refuses, and their faults.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { gzipSync } from 'node:zlib';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { namespace, startServer } from '../kit/server.ts';
 import { call, envelope, postTo, soap11, soap12 } from './soap-kit.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 const post = postTo(() => server);
 

@@ -1,12 +1,9 @@
 // The page at the address of the SOAP service.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Server, namespace, operationNames, startServer } from '../kit/server.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { namespace, operationNames, startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 describe('the page of the SOAP service', () => {
   const page = async (from = server) => (await from.get('/services', { accept: 'text/html' })).body;
@@ -50,7 +47,6 @@ describe('the page of the SOAP service', () => {
     const guarded = commandsIn(await page(own)).filter((command) => command.includes('Bearer $TOKEN'));
     expect(guarded.join()).toContain('<GetFolders');
     expect(guarded.join()).not.toContain('<RequiresTokens');
-    await own.close();
   });
 
   it('marks the elements of the arguments for the script', async () => {

@@ -1,15 +1,14 @@
 // Tokens over SOAP: which operations need one, and which services it shows.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 import { call, guardedOperations, namesIn, operations } from './soap-kit.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let guarded: Server;
 beforeAll(async () => {
-  server = await startServer();
   guarded = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
 });
-afterAll(() => Promise.all([server.close(), guarded.close()]));
 
 describe('tokens', () => {
   it.each(operations)('%s needs no token and ignores one', async (name) => {

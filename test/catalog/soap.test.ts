@@ -1,15 +1,12 @@
 // The answers of the SOAP operations that list the catalog, the WSDL, and the catalog cache.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { services } from '../../src/catalog/catalog.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { call, envelope, guardedOperations, namesIn, operations, postTo } from './soap-kit.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 const post = postTo(() => server);
 
@@ -85,7 +82,6 @@ it('services are sorted: root first, then by folder, name and type; addresses ar
     'https://example.com/ops/services/Pl%C3%A4n%20%26%20Co/b%20c/T',
   ]);
   expect(body).toContain('<Description>&lt;&amp;&gt;</Description>');
-  await own.close();
 });
 
 describe('GET', () => {
@@ -111,7 +107,6 @@ it('names contain VENDOR_PREFIX and PRODUCT_NAME', async () => {
   const wsdl = (await own.get('/services?wsdl')).body;
   expect(wsdl).toContain('<xs:simpleType name="acmeWidgetVersion">');
   expect(wsdl).not.toMatch(/svc|Product|\{/);
-  await own.close();
 });
 
 it('the catalog cache keeps a value until the catalog changes', async () => {

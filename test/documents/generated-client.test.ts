@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { address as documentPath } from '../rest/openapi-kit.ts';
 
 const tsc = fileURLToPath(new URL('../../node_modules/@typescript/native/bin/tsc', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'steward-client-'));
 const run = promisify(execFile);
 
-let server: Server;
+const server = perFile(startServer);
 beforeAll(async () => {
-  server = await startServer();
   const document = (await server.get(documentPath)).body;
   writeFileSync(join(directory, 'steward.ts'), astToString(await openapiTypescript(document)));
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');

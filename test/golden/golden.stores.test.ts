@@ -1,16 +1,15 @@
 // Compares responses with golden files: every folder holds a request and the expected response, byte for byte.
 // `GOLDEN=write npx vitest run test/golden` overwrites the responses; review the differences before committing them.
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
-let open: Server;
+const open = perFile(startServer);
 let guarded: Server;
 beforeAll(async () => {
-  open = await startServer();
   guarded = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
 });
-afterAll(() => Promise.all([open.close(), guarded.close()]));
 
 const foldersIn = (path: string) => readdirSync(new URL(path, import.meta.url)).sort();
 

@@ -1,6 +1,6 @@
 // Request bodies that cost more than their size: bodies in tiny chunks, bodies that never end, and texts that are
 // slow to decode.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { formTokenOf } from '../../src/auth/token.ts';
 import { expectCost } from '../kit/cost.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -27,7 +27,6 @@ afterEach(async () => {
   // The bodies of the next test need their places.
   await expect.poll(countConnections, { interval: 5 }).toBe(0);
 });
-afterAll(() => server.close());
 
 const [urlencoded, multipart] = kinds as [Kind, Kind];
 const authorization = 'Bearer token-of-the-administrator';

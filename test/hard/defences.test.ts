@@ -1,12 +1,9 @@
 // Attacks and abuses that the server must withstand.
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const administrator = () => server.token('administrator');
 

@@ -2,21 +2,20 @@
 // with an internal error or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { services } from '../../src/catalog/catalog.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { expectCost } from '../kit/cost.ts';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { namespace, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let port: number;
 beforeAll(async () => {
-  server = await startServer();
   port = Number(new URL(await server.listen()).port);
 });
 afterAll(async () => {
   // Without this, close would wait for requests that never got a response.
   server.http.server.closeAllConnections();
-  await server.close();
 });
 
 const authorization = 'Bearer token-of-the-administrator';

@@ -1,10 +1,11 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
   authorization,
@@ -28,13 +29,11 @@ const env = {
   WEBHOOK_MAX_PENDING: '2',
 };
 
-let server: Server;
+const server = perFile(() => startServer({ env }));
 let port: number;
 beforeAll(async () => {
-  server = await startServer({ env });
   port = Number(new URL(await server.listen()).port);
 });
-afterAll(() => server.close());
 afterEach(async () => {
   await server.store.update((transaction) => {
     for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);

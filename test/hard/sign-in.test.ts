@@ -1,5 +1,5 @@
 // Floods of sign-ins: they must not keep other networks from signing in.
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { ask, write } from './wire.ts';
 
@@ -12,7 +12,6 @@ beforeEach(async () => {
   port = Number(new URL(await server.listen()).port);
   server.http.server.on('request', () => (received += 1));
 });
-afterEach(() => server.close());
 
 async function signIn(address: string, username: string, secret: string): Promise<number | undefined> {
   const bytes = write({

@@ -4,7 +4,8 @@
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { namespace, startServer } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import { type Wire, openWire, write } from './wire.ts';
 
@@ -12,17 +13,15 @@ const authorization = 'Bearer token-of-the-administrator';
 const urlencoded = 'application/x-www-form-urlencoded';
 const multipart = 'multipart/form-data; boundary=b';
 
-let server: Server;
+const server = perTest(startServer);
 let port: number;
 let wires: Wire[];
 beforeEach(async () => {
-  server = await startServer();
   port = Number(new URL(await server.listen()).port);
   wires = [];
 });
 afterEach(async () => {
   for (const { socket } of wires) socket.destroy();
-  await server.close();
 });
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,14 +1,11 @@
 // The home page: what it finds, counts and leads to. test/pages has its texts.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { linkOf } from '../upgrades/page-kit.ts';
 
-let server: Hooks;
-beforeEach(async () => {
-  server = await startHooks();
-});
-afterEach(() => server.close());
+const server = perTest(startHooks);
 
 async function see(role: Role) {
   const cookie = `steward_session=${server.token(role)}`;

@@ -1,17 +1,14 @@
 // A client that closes the connection while the server looks up its token.
 import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { tokens } from '../../src/auth/token.ts';
 import { begin, kinds } from '../hard/bodies-kit.ts';
 import { openWire, write } from '../hard/wire.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
-});
-afterEach(() => server.close());
+const server = perTest(() => startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } }));
 
 const forwarded = { 'x-forwarded-for': '198.51.100.1' };
 

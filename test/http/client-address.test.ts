@@ -1,12 +1,9 @@
 // The address of a client, behind trusted and other proxies.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer({ env: { TRUSTED_PROXIES: '10.0.0.0/8,fd00::/8' } });
-});
-afterAll(() => server.close());
+const server = perFile(() => startServer({ env: { TRUSTED_PROXIES: '10.0.0.0/8,fd00::/8' } }));
 
 /** The log names the client of a refused request. */
 async function loggedAddress(remoteAddress: string, forwarded: string | undefined): Promise<unknown> {

@@ -1,11 +1,12 @@
 // Answers are compressed for clients that accept gzip, except pages.
 import Fastify from 'fastify';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { gunzipSync } from 'node:zlib';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { SharedAnswers } from '../../src/http/answers.ts';
 import { call, envelope, postTo, soap12 } from '../catalog/soap-kit.ts';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { namespace, startServer } from '../kit/server.ts';
 
 const service = {
   folderName: '/',
@@ -18,13 +19,9 @@ const service = {
 };
 const many = Array.from({ length: 100 }, (_, n) => ({ ...service, serviceName: `Many${n}` }));
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer({
+const server = perFile(() => startServer({
     catalog: { ...sampleCatalog, services: [...sampleCatalog.services, ...many] },
-  });
-});
-afterAll(() => server.close());
+  }));
 
 const post = postTo(() => server);
 const get = (url: string, headers: Record<string, string> = {}) => server.http.inject({ url, headers });

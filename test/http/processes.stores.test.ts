@@ -1,17 +1,13 @@
 // Two servers share one store, like two processes: each finds the changes of the other.
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
+import { perTest } from '../kit/cleanup.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 
-let one: Server;
+const one = perTest(startServer);
 let other: Server;
 beforeEach(async () => {
-  one = await startServer();
   other = await startServer({ store: await one.store.reopen() });
-});
-afterEach(async () => {
-  await other.close();
-  await one.close();
 });
 
 it('both servers accept a token as soon as one has issued it', async () => {

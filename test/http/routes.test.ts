@@ -1,16 +1,13 @@
 // Every request takes the same path through Fastify: routes, hooks, log and metrics.
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
 import { call, envelope, soap12 } from '../catalog/soap-kit.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 describe('a method that a path does not allow', () => {
   it.each([

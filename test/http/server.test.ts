@@ -1,15 +1,12 @@
 // Addresses outside the two APIs, the log, time limits and internal errors.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { ask } from '../hard/wire.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 describe('probes', () => {
   it.each([
@@ -49,7 +46,6 @@ describe('probes', () => {
     await busy.get('/health');
     expect(second.body).toBe(first.body);
     expect((await busy.get('/metrics')).body).toBe(first.body);
-    await busy.close();
   });
 
   it('/metrics is at METRICS_PORT only, without anything else', async () => {
@@ -61,7 +57,6 @@ describe('probes', () => {
     expect(body).toContain('steward_http_requests_total{method="GET",route="/health",status="200"} 1');
     for (const url of ['/', '/health', '/admin', '/services?wsdl'])
       expect((await listener?.inject({ url }))?.statusCode).toBe(404);
-    await divided.close();
   });
 });
 
@@ -72,7 +67,6 @@ describe('addresses', () => {
     const response = await proxied.get('/');
     expect(response.statusCode).toBe(302);
     expect(response.headers.location).toBe('/ops/admin');
-    await proxied.close();
   });
 
   it('an unknown address gets 404 with the error body, or with a page for a browser', async () => {
@@ -100,7 +94,6 @@ describe('addresses', () => {
     expect((await own.get('/catalog?wsdl')).statusCode).toBe(200);
     const signedIn = await own.post('/tokens/generateToken', { username: 'member', password, f: 'html' });
     expect(signedIn.headers.location).toBe('/');
-    await own.close();
   });
 
   it('the admin root returns the version and lists its resources', async () => {
@@ -127,7 +120,6 @@ describe('mode', () => {
     expect((await own.soap(`<GetFolders xmlns="${namespace}"/>`)).statusCode).toBe(200);
     await own.post('/admin/mode/update', { token, isReadOnly: 'false' });
     expect(await mode()).toEqual({ isReadOnly: false, reason: null, message: '' });
-    await own.close();
   });
 });
 
@@ -149,18 +141,15 @@ it('the log contains no query, no token and no password', async () => {
   expect(log).toContain('"path":"/admin"');
   expect(log).not.toMatch(/token-of-the|another-secret|\?/);
   expect(log).not.toContain(password);
-  await own.close();
 });
 
 describe('bytes of a request', () => {
   const authorization = 'Authorization: Bearer token-of-the-administrator\r\n';
-  let own: Server;
+  const own = perFile(() => startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } }));
   let port: number;
   beforeAll(async () => {
-    own = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
     port = Number(new URL(await own.listen()).port);
   });
-  afterAll(() => own.close());
 
   /** The response, and the path in the log. */
   async function send(target: string, headers = '', body = '') {
@@ -295,7 +284,6 @@ it('an internal error is logged with its stack, and the response does not reveal
   expect(logged).toHaveLength(4);
   expect(logged[0]).toContain('"stack"');
   expect(logged[0]).toContain(`"requestId":"${String(rest.headers['x-request-id'])}"`);
-  await own.close();
 });
 
 describe('the id of a request', () => {
@@ -311,7 +299,6 @@ describe('the id of a request', () => {
       first,
       second,
     ]);
-    await own.close();
   });
 
   it('comes from a trusted proxy only, and only if it is short and visible', async () => {
@@ -320,7 +307,6 @@ describe('the id of a request', () => {
     expect(await idOf(own, { 'x-request-id': 'of-the-proxy' })).toBe('of-the-proxy');
     for (const bad of ['two words', 'x'.repeat(129), ''])
       expect(await idOf(own, { 'x-request-id': bad })).toMatch(/^req-/);
-    await own.close();
   });
 });
 
@@ -339,5 +325,4 @@ it.each([
       task: 'sweep of remembered event ids',
     }),
   );
-  await failing.close();
 });

@@ -85,7 +85,6 @@ beforeAll(async () => {
     fault: 'There is no folder named Nowhere.',
   };
 });
-afterAll(() => server.close());
 beforeEach(() => {
   contentTypes = new Set();
 });

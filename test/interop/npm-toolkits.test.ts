@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import * as soap from 'soap';
 import type { soap as StrongSoap } from 'strong-soap';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { extraPackages } from '../kit/package.ts';
 import { type Server, operationNames as operations, startServer } from '../kit/server.ts';
 import { createCallJournal } from './journal.ts';
@@ -67,7 +67,6 @@ beforeAll(async () => {
   address = await server.listen();
   wsdl = `${address}/services?wsdl`;
 });
-afterAll(() => server.close());
 
 const toolkits: [name: string, open: Open, mediaType: string][] = [
   ['soap, SOAP 1.1', withSoap(false), 'text/xml'],

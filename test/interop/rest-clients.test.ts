@@ -2,7 +2,7 @@
 // token for each address, and signs out.
 import { getSelf } from '@esri/arcgis-rest-portal';
 import { ApiKeyManager, ArcGISIdentityManager, request } from '@esri/arcgis-rest-request';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 
@@ -37,7 +37,6 @@ const foldersSeenBy = async (manager?: ArcGISIdentityManager | ApiKeyManager) =>
 
 describe('ArcGISIdentityManager', () => {
   beforeAll(() => start());
-  afterAll(() => server.close());
 
   it('reads the info and lists what an anonymous caller may see', async () => {
     expect(await request(`${base}/rest/info`)).toMatchObject({ owningSystemUrl: `${base}/tokens` });

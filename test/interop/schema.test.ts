@@ -3,6 +3,7 @@ import { XmlDocument, XmlElement, XsdValidator } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, namespace, operationNames as operations, startServer } from '../kit/server.ts';
 
 const versions = [
@@ -67,15 +68,13 @@ function elementAt(document: XmlDocument, path: string, prefixes: Record<string,
 }
 
 describe.each(catalogs)('the responses for %s', (_kind, catalog, folder) => {
-  let server: Server;
+  const server = perFile(() => startServer({ catalog }));
   let schema: XsdValidator;
   beforeAll(async () => {
-    server = await startServer({ catalog });
     schema = await schemaOf(server);
   });
   afterAll(async () => {
     schema.dispose();
-    await server.close();
   });
 
   describe.each(versions)('in SOAP $version', (version) => {
@@ -119,5 +118,4 @@ it.each(versions)('mark-up characters arrive unchanged in SOAP $version', async 
   expect(fieldOf('Url')).toBe('http://example.com/a?b=1&c=2');
   expect(fieldOf('Capabilities')).toBe('Map,<Query>,"Data"&more');
   expect(fieldOf('Description')).toBe(awkwardText);
-  await server.close();
 });

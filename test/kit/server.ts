@@ -14,6 +14,7 @@ import { type Role, roles } from '../../src/lib/caller.ts';
 import type { Runtime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
+import { closeOnce } from './cleanup.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
@@ -107,7 +108,10 @@ export type ServerOptions = {
   metricsMaxAgeMs?: number;
 };
 
-/** Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. */
+/**
+ * Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. It is closed
+ * after the test, or else after the test file.
+ */
 export async function startServer({
   env = {},
   store: given,
@@ -154,8 +158,7 @@ export async function startServer({
   const common = appOptions(config, runtime, logLines);
   const app = await createAppOn(store, { ...common, httpClient, metricsMaxAgeMs: 0, ...options });
 
-  let closed: Promise<void> | undefined;
-  async function close(): Promise<void> {
+  const close = closeOnce(async () => {
     // A database notes its entries itself, before it is emptied or dropped.
     if (!isOnPostgres)
       for await (const entries of store.audit.read({}, 0)) noteRecord(JSON.stringify(entries));
@@ -163,7 +166,7 @@ export async function startServer({
     // Attempts in progress have some seconds to end, which pass only on the fake clock.
     await runtime.advance(10_000);
     await isClosed;
-  }
+  });
 
   return {
     app,
@@ -174,8 +177,7 @@ export async function startServer({
     passwords: common.passwords,
     token,
     logLines,
-    /** May be called more than once. */
-    close: () => (closed ??= close()),
+    close,
     /** Accepts real connections too; returns the address. */
     async listen() {
       await app.http.listen({ host: '127.0.0.1', port: 0 });

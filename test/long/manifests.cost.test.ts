@@ -1,22 +1,21 @@
 // Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer
 // that names the limit, or the complete one.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { expectCost } from '../kit/cost.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { startServer } from '../kit/server.ts';
 import { judge } from '../hard/fuzz-verdict.ts';
 import { authorization, nest, postForm, postParts, releases, text, upload } from '../hard/limit-requests.ts';
 import { type Answer, ask, write } from '../hard/wire.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let port: number;
 beforeAll(async () => {
-  server = await startServer();
   port = Number(new URL(await server.listen()).port);
 });
-afterAll(() => server.close());
 afterEach(async () => {
   await server.post(`${upgrades}/deleteImportedManifest`, { token: server.token('administrator') });
 });

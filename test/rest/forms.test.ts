@@ -1,14 +1,11 @@
 // Parameters in queries and urlencoded forms, and the format of responses.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { prefersHtml } from '../../src/http/answers.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { details, mode, sendTo, token } from './forms-kit.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 const send = sendTo(() => server);
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -76,7 +73,6 @@ describe('requests with a query or an urlencoded form', () => {
     };
     expect(await post([])).toBe(200);
     expect(await post(['a', 'b'])).toBe(415);
-    await own.close();
   });
 
   it('may contain f in the query of a POST; the form overrides it, and other fields there are ignored', async () => {
@@ -142,6 +138,5 @@ describe('the response format', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('content-length')).toBe('47');
     expect(await response.text()).toBe('');
-    await own.close();
   });
 });

@@ -1,14 +1,11 @@
 // The frame of all pages: navigation, breadcrumb, the banner of read-only mode, and the theme.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 const show = (path: string, role: Role = 'administrator') =>
   server.get(path, { accept: 'text/html', cookie: `steward_session=${server.token(role)}` });
@@ -62,7 +59,6 @@ describe('an installation', () => {
     });
     expect(body).toContain('<title>Home · Production &lt;EU&gt;</title>');
     expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Home Services');
-    await named.close();
   });
 
   it('shows how many things need attention beside their page', async () => {

@@ -1,15 +1,12 @@
 // Multipart forms: text and file parts, limits, and how many forms are read at once.
 import { request as httpRequest } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { type Part, details, mode, multipart, sendTo, token } from './forms-kit.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 const send = sendTo(() => server);
 
@@ -178,6 +175,5 @@ describe('a multipart form', () => {
     await own.runtime.advance(59_000);
     expect(await Promise.all(slow.map(({ status }) => status))).toEqual(Array(4).fill(400));
     for (const { request } of [...slow, fifth, elsewhere]) request.destroy();
-    await own.close();
   });
 });

@@ -1,15 +1,14 @@
 // The server behaves as the OpenAPI document describes.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { type Document, address, createDocumentReader } from './openapi-kit.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let api: Document;
 beforeAll(async () => {
-  server = await startServer();
   api = (await server.get(address)).json();
 });
-afterAll(() => server.close());
 
 const { listOperations, findOperation, formSchema } = createDocumentReader(() => api);
 

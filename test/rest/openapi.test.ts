@@ -1,17 +1,16 @@
 // The OpenAPI document is valid and complete.
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/resource.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { type Document, address, createDocumentReader } from './openapi-kit.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let api: Document;
 beforeAll(async () => {
-  server = await startServer();
   api = (await server.get(address)).json();
 });
-afterAll(() => server.close());
 
 const { listOperations, findOperation, formSchema } = createDocumentReader(() => api);
 
@@ -67,7 +66,6 @@ describe('the document', () => {
     expect(moved.externalDocs.url).toBe('https://example.com/ops/catalog?wsdl');
     expect(moved.info.description).toContain('HTTP 200');
     expect((await own.get('/openapi.json')).body).toBe(body);
-    await own.close();
   });
 });
 

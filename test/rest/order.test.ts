@@ -2,14 +2,11 @@
 // ids, fields, state.
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
+import { describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
-let server: Server;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => server.close());
+const server = perFile(startServer);
 
 type Body = { error: { code: number; message: string; details: string[] } };
 
@@ -124,7 +121,6 @@ it('the server accepts a request target that is a whole URL, or has an encoded p
   };
   expect(await statusOf('http://localhost/a/b/mode')).toBe(200);
   expect(await statusOf('/%61/b/mode')).toBe(200);
-  await own.close();
 });
 
 it('the response lists every problem of a request', async () => {
@@ -158,5 +154,4 @@ it('with ERROR_STATUS=200 JSON errors of REST have the status 200 and the same b
   expect((await lenient.get('/admin', { accept: 'text/html' })).statusCode).toBe(401);
   expect((await lenient.get('/nothing')).statusCode).toBe(404);
   expect((await lenient.soap('<Nothing/>')).statusCode).toBe(500);
-  await lenient.close();
 });

@@ -1,20 +1,19 @@
 // Pages in a browser: sessions, forms that keep their input, redirects, and commands to copy.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { perFile } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 import { formOf } from '../upgrades/page-kit.ts';
 
-let server: Server;
+const server = perFile(startServer);
 let token: string;
 let cookie: string;
 let formToken: string;
 beforeAll(async () => {
-  server = await startServer();
   token = server.token('administrator');
   cookie = `steward_session=${token}`;
   const { body } = await server.get('/admin/services/createFolder', { cookie, accept: 'text/html' });
   formToken = /name="token" value="([^"]+)"/.exec(body)?.[1] ?? '';
 });
-afterAll(() => server.close());
 
 const page = (path: string, headers: Record<string, string> = { cookie }) =>
   server.get(path, { accept: 'text/html', ...headers });

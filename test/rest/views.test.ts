@@ -1,14 +1,11 @@
 // The forms and filters of users, the own account, uploads, the mode and the audit trail, in a browser without scripts.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 import { formOf, linkOf } from '../upgrades/page-kit.ts';
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const cookieOf = (role: Role) => `steward_session=${server.token(role)}`;
 

@@ -1,12 +1,13 @@
 // The maintenance windows over REST and on their page: reading, replacing, refusing, and the form without scripts.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { formatInZone } from '../../src/upgrades/pages/windows.ts';
 import {
   type MaintenanceWindow,
   maintenanceWindows,
   windowsAt,
 } from '../../src/upgrades/schedule/windows.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 import { cookie, formOf, patch1, upgrades } from './page-kit.ts';
 
 const config = `${upgrades}/config`;
@@ -17,11 +18,7 @@ const night: MaintenanceWindow = {
   timeZone: 'Europe/Vienna',
 };
 
-let server: Server;
-beforeEach(async () => {
-  server = await startServer();
-});
-afterEach(() => server.close());
+const server = perTest(startServer);
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, '').replace(/\s+/g, ' ');
 const headers = () => ({ authorization: `Bearer ${server.token('administrator')}` });

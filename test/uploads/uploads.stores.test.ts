@@ -1,5 +1,5 @@
 // Uploading, listing and deleting files.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { plainFileName, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -14,7 +14,6 @@ describe('uploads', () => {
   beforeEach(async () => {
     server = await startServer({ env: { MAX_UPLOAD_BYTES: '2000', MAX_UPLOADS_TOTAL_BYTES: '3000' } });
   });
-  afterEach(() => server.close());
 
   it('are stored with their properties, listed, returned and deleted', async () => {
     const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();

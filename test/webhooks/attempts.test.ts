@@ -1,15 +1,12 @@
 // Tests of attempts: their number, waits and timeouts, and the effect of changed settings.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { RequestError } from '../../src/lib/request-error.ts';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const start = () => hooks.runtime.now();
 const onlyDelivery = onlyDeliveryOf(() => hooks);

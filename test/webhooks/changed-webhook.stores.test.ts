@@ -1,14 +1,11 @@
 // Tests of deliveries whose webhook is edited, deactivated or deleted.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 

@@ -1,17 +1,14 @@
 // Tests of what receivers need: custom headers, plain signature keys and the legacy signature header.
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks({ env: { LEGACY_SIGNATURE_HEADER: 'X-Signature' } });
-});
+const hooks = perTest(() => startHooks({ env: { LEGACY_SIGNATURE_HEADER: 'X-Signature' } }));
 afterEach(async () => {
   vi.useRealTimers();
-  await hooks.close();
 });
 
 const base = '/admin/services/webhooks';
@@ -202,7 +199,6 @@ describe('signatures', () => {
       'webhook-signature',
       'webhook-timestamp',
     ]);
-    await plainHooks.close();
   });
 
   it('of the legacy header replace a custom header of the same name', async () => {

@@ -1,14 +1,11 @@
 // Tests of pings, and of listing, keeping and redelivering deliveries.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
@@ -94,7 +91,7 @@ describe('deliveries', () => {
 
   it('are kept up to WEBHOOK_HISTORY and WEBHOOK_RECOVERABLE after they ended', async () => {
     await hooks.close();
-    hooks = await startHooks({ env: { WEBHOOK_HISTORY: '3', WEBHOOK_RECOVERABLE: '2' } });
+    Object.assign(hooks, await startHooks({ env: { WEBHOOK_HISTORY: '3', WEBHOOK_RECOVERABLE: '2' } }));
     const { id } = await hooks.register();
     for (let n = 0; n < 6; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();

@@ -1,14 +1,11 @@
 // Tests of one delivery in detail: the request as it was sent, and the headers of the responses.
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { RequestError } from '../../src/lib/request-error.ts';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 type Details = {
   request: { url: string; headers: Record<string, string>; body: string };

@@ -1,5 +1,5 @@
 // Tests of the delivery worker: its limits, how it stops, a store that is slow or fails, and its metrics.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
@@ -9,7 +9,6 @@ import { createTestStore } from '../kit/store.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
 let hooks: Hooks;
-afterEach(() => hooks.close());
 
 async function start(options?: ServerOptions): Promise<void> {
   hooks = await startHooks(options);

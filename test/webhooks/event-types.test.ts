@@ -1,13 +1,10 @@
 // Tests of the event types: their schemas, their examples, and pings with a chosen type.
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import * as z from 'zod';
-import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { bodyOf, startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 type EventType = { type: string; description: string; schema: object; example: Record<string, unknown> };
 

@@ -1,17 +1,14 @@
 // Tests of publishing events: who receives them, what is refused, and the limit of pending deliveries.
 import { Webhook } from 'standardwebhooks';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { isOnPostgres } from '../kit/store.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
+const hooks = perTest(startHooks);
 afterEach(async () => {
   vi.useRealTimers();
-  await hooks.close();
 });
 
 const publish = (fields: Record<string, string>, role: 'administrator' | 'publisher' = 'administrator') =>
@@ -20,7 +17,7 @@ const publish = (fields: Record<string, string>, role: 'administrator' | 'publis
 /** Starts a server with these variables, whose receivers do not answer. */
 async function restart(env: Record<string, string>) {
   await hooks.close();
-  hooks = await startHooks({ env });
+  Object.assign(hooks, await startHooks({ env }));
   hooks.httpClient.receiver = blackHole;
 }
 

@@ -1,14 +1,14 @@
 // Tests of the warnings about failing webhooks: when they are sent, to whom, and that each is sent once.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
 import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
 
 const daysMs = 5 * 86_400_000;
 
-let hooks: Hooks;
+const hooks = perTest(startHooks);
 let id: string;
 let brokenAnswer: number;
 beforeEach(async () => {
-  hooks = await startHooks();
   await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '5', daysInPast: '5' });
   ({ id } = await hooks.register({
     name: 'Broken',
@@ -22,7 +22,6 @@ beforeEach(async () => {
   brokenAnswer = 500;
   answerAs(hooks);
 });
-afterEach(() => hooks.close());
 
 function answerAs(server: Hooks): void {
   const { receiver } = server.httpClient;
@@ -158,5 +157,4 @@ it('several processes report a failing webhook and its recovery once', async () 
   const types = [...warnings(), ...warnings(other)].map(({ type }) => type);
   expect(types.sort()).toEqual(['WebhookFailing', 'WebhookRecovered']);
   expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 30 } });
-  await other.close();
 });

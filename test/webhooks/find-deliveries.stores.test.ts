@@ -1,13 +1,12 @@
 // Finding deliveries: of all webhooks and of one, by filter, as JSON and on the pages.
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type DeliveryJson, type Hooks, startHooks } from '../kit/hooks.ts';
+import { beforeEach, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { type DeliveryJson, startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
+const hooks = perTest(startHooks);
 beforeEach(async () => {
-  hooks = await startHooks();
   await hooks.act('settings', { notificationAttempts: '1' });
 });
-afterEach(() => hooks.close());
 
 type Page = { deliveries: DeliveryJson[]; total: number; totalIsExact?: boolean };
 

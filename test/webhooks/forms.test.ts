@@ -1,14 +1,11 @@
 // Tests of the forms about webhooks: event types as boxes, the key that is shown once, warnings, and the sentences
 // about results.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const { cookie, see, press } = browse(() => hooks);
 

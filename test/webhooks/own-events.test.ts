@@ -1,14 +1,11 @@
 // Tests of the server's own events: of services, upgrades and webhooks.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { jobEvent } from '../../src/webhooks/own-events.ts';
-import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { bodyOf, quick, startHooks } from '../kit/hooks.ts';
 import { job } from '../store/definitions.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
-});
-afterEach(() => hooks.close());
+const hooks = perTest(() => startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } }));
 
 const received = () =>
   hooks.arrivals.map((sent) => bodyOf(sent)).map(({ type, service, data }) => ({ type, service, data }));

@@ -1,21 +1,18 @@
 // Tests of the page of all webhooks, and of the texts on it. test/pages has the page in its states.
 import { readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { pageRange } from '../../src/console/list.ts';
 import { compareNaturally } from '../../src/console/table.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
-import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const { see, press, failOnce } = browse(() => hooks);
 

@@ -1,22 +1,19 @@
 // Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded
 // deliveries.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
 import { listRedeliveries, requestRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 /** Starts the server again with other variables. */
 async function restartWith(env: Record<string, string>): Promise<void> {
   await hooks.close();
-  hooks = await startHooks({ env });
+  Object.assign(hooks, await startHooks({ env }));
 }
 
 const statesOf = async (id: string) => (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);

@@ -1,12 +1,9 @@
 // Tests of creating, editing, listing and deleting webhooks over HTTP.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { bodyOf, startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const base = '/admin/services/webhooks';
 const good = { name: 'Ops', hookUrl: 'https://hooks.example/in?x=1', changeTypes: 'ServiceCreated, Tested' };

@@ -1,12 +1,9 @@
 // Tests of the addresses of webhooks beneath their services.
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const get = (path: string) => hooks.get(`/admin/services/${path}`, hooks.administrator);
 

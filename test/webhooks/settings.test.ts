@@ -1,7 +1,8 @@
 // Tests of reading and changing the webhook settings over HTTP.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startServer } from '../kit/server.ts';
 
 const path = '/admin/services/webhooks/settings';
 const initial = {
@@ -13,13 +14,11 @@ const initial = {
   status: 'success',
 };
 
-let server: Server;
+const server = perTest(startServer);
 let token: string;
 beforeEach(async () => {
-  server = await startServer();
   token = server.token('administrator');
 });
-afterEach(() => server.close());
 
 const set = (fields: Record<string, string>) => server.post(path, { token, ...fields });
 

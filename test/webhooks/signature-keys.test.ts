@@ -1,16 +1,15 @@
 // Tests of signature keys over HTTP: they are shown once and rotated with a grace period.
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { startHooks } from '../kit/hooks.ts';
 
-let hooks: Hooks;
+const hooks = perTest(startHooks);
 beforeEach(async () => {
-  hooks = await startHooks();
   vi.setSystemTime(hooks.runtime.now());
 });
 afterEach(async () => {
   vi.useRealTimers();
-  await hooks.close();
 });
 
 const base = '/admin/services/webhooks';

@@ -1,15 +1,12 @@
 // Tests of the deactivation of webhooks: which failures count, for how long, and what is discarded.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { bodyOf, quick, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { createTestStore } from '../kit/store.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const start = () => hooks.runtime.now();
 
@@ -102,7 +99,7 @@ describe('a failure that would deactivate the webhook', () => {
       }
       return store.update(rule);
     };
-    hooks = await startHooks({ store: { ...store, update } });
+    Object.assign(hooks, await startHooks({ store: { ...store, update } }));
     await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
     id = (await hooks.register({ changeTypes: 'Tested' })).id;
     await hooks.register({ changeTypes: 'WebhookDeactivated' });

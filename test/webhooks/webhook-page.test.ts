@@ -1,16 +1,13 @@
 // Tests of the pages of one webhook and its deliveries. test/pages has their texts.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type DeliveryJson, type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { describe, expect, it } from 'vitest';
+import { perTest } from '../kit/cleanup.ts';
+import { type DeliveryJson, quick, startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { delivery } from '../store/deliveries.ts';
 import { formOf } from '../upgrades/page-kit.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
-let hooks: Hooks;
-beforeEach(async () => {
-  hooks = await startHooks();
-});
-afterEach(() => hooks.close());
+const hooks = perTest(startHooks);
 
 const { cookie, see, press } = browse(() => hooks);
 

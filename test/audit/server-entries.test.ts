@@ -10,11 +10,10 @@ const generateToken = '/tokens/generateToken';
 const dayMs = 86_400_000;
 
 let server: Server;
-let admin: { authorization: string };
+const admin = { authorization: 'Bearer token-of-the-administrator' };
 
 beforeEach(async () => {
   server = await startServer();
-  admin = { authorization: `Bearer ${server.token('administrator')}` };
 });
 
 type LogLine = {

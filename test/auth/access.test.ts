@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { adminNames } from '../../src/config/config.ts';
 import { type Role, needsToken, roles } from '../../src/lib/caller.ts';
 import { type Resource, walk } from '../../src/rest/resource.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 /** The lowest role that may call each resource and operation, and the effect of operations. */
@@ -127,15 +128,13 @@ const refusesKeys = (entry: string, effect = '') =>
   ['update', 'remove', 'endSessions'].some((name) => entry === `admin security/users/${name}`) ||
   entry === 'admin security/keys/delete';
 
-let server: Server;
+const server = perFile(startServer);
+/** A server with a job that never ends. */
+const busy = perFile(() => startServer({ env: { UPGRADE_STEP_MS: '600000' } }));
 /** The key of an administrator. */
 let key: string;
 let keyId: string;
-/** A server with a job that never ends. */
-let busy: Server;
 beforeAll(async () => {
-  server = await startServer();
-  busy = await startServer({ env: { UPGRADE_STEP_MS: '600000' } });
   const token = busy.token('administrator');
   const asAdministrator = { authorization: `Bearer ${server.token('administrator')}` };
   const created = await server.post('/admin/security/self/keys/create', { name: 'nightly' }, asAdministrator);

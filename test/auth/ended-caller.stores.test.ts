@@ -12,6 +12,7 @@ import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { openWire } from '../hard/wire.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { token } from '../store/definitions.ts';
 
 /** A call that waits until the test lets it continue. */
 class Gate {
@@ -45,17 +46,10 @@ beforeEach(async () => {
   other = await startServer({ store: await one.store.reopen() });
   const createdAt = one.runtime.now();
   await one.store.update((transaction) =>
-    transaction.put(tokens, {
-      hash: hashToken(bearer),
-      id: 'session',
-      username: 'administrator',
-      createdAt,
-      expires: createdAt + lifetimeMs,
-      binding: null,
-      address: null,
-      userAgent: null,
-      lastUsedAt: createdAt,
-    }),
+    transaction.put(
+      tokens,
+      token(hashToken(bearer), createdAt, { username: 'administrator', expires: createdAt + lifetimeMs }),
+    ),
   );
 });
 afterEach(async () => {

@@ -2,10 +2,9 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { keys } from '../../src/auth/key.ts';
-import { roles } from '../../src/lib/caller.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { password } from '../kit/server.ts';
-import { formOf, linkOf } from '../upgrades/page-kit.ts';
+import { formOf } from '../upgrades/page-kit.ts';
 import { type Failure } from './tokens-kit.ts';
 import {
   own,
@@ -328,29 +327,8 @@ describe('pages', () => {
     }
   });
 
-  it('ask for the role of a new key, and propose 90 days', async () => {
+  it('propose 90 days for a new key, and keep the choice of never', async () => {
     const form = await page(`${own}/create`);
-    const selectOf = (name: string) =>
-      new RegExp(`<select[^>]* name="${name}"[^>]*>[^]*?</select>`).exec(form)?.[0] ?? '';
-    const optionsOf = (name: string) =>
-      [...selectOf(name).matchAll(/<option value="(\w*)" ?(selected)?[^>]*>([^<]*)</g)].map(
-        ([, value, selected, label]) => [value, label, ...(selected ? [selected] : [])],
-      );
-    expect(selectOf('role')).toMatch(/<select[^>]* required/);
-    expect(optionsOf('role')).toEqual([
-      ['', 'Choose one'],
-      ['member', 'member'],
-      ['publisher', 'publisher'],
-      ['administrator', 'administrator'],
-    ]);
-    expect(selectOf('expires')).not.toMatch(/<select[^>]* required/);
-    expect(optionsOf('expires')).toEqual([
-      ['7', 'after 7 days'],
-      ['30', 'after 30 days'],
-      ['90', 'after 90 days', 'selected'],
-      ['365', 'after 365 days'],
-      ['', 'never'],
-    ]);
     // The form of a refused key keeps the choice of never.
     const refused = await server.post(
       `${own}/create`,
@@ -373,12 +351,5 @@ describe('pages', () => {
       { name: 'endless', role: 'member', expires: null },
       { name: 'nightly', role: 'member', expires: at + 90 * 86_400_000 },
     ]);
-  });
-
-  it('offer keys to administrators in the navigation, and to everyone in the account', async () => {
-    expect(await page('/admin')).toContain('href="/admin/security/keys"');
-    expect(linkOf(await page(all), 'Create key')).toBe(`${own}/create?next=%2Fadmin%2Fsecurity%2Fkeys`);
-    expect(await page('/admin/security/self')).toContain('/admin/security/self/keys/create');
-    for (const role of roles) expect((await server.get(`${own}?f=html`, as(role))).statusCode).toBe(200);
   });
 });

@@ -1,21 +1,17 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
 import { programOf } from '../../src/auth/pages/account.ts';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startServer } from '../kit/server.ts';
 import { type Failure, tokensOf } from './tokens-kit.ts';
 
 const path = '/admin/security/self';
 const newPassword = 'battery staple';
 
-let server: Server;
+const server = perTest(startServer);
 /** Another process on the same data. */
-let other: Server;
-
-beforeEach(async () => {
-  server = await startServer();
-  other = await startServer({ store: await server.store.reopen() });
-});
+const other = perTest(async () => startServer({ store: await server.store.reopen() }));
 
 type Session = { id: string; createdAt: number; lastUsedAt: number; current: boolean };
 type Self = {

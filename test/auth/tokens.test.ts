@@ -6,6 +6,7 @@ import type { Transaction } from '../../src/store/transaction.ts';
 import { perTest } from '../kit/cleanup.ts';
 import { password, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
+import { token } from '../store/definitions.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
 const server = perTest(startServer);
@@ -222,21 +223,14 @@ describe('the number of tokens of a user', () => {
   it('counts valid tokens only', async () => {
     const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
     const { signIn, statusOf } = tokensOf(() => own);
-    const token = {
-      id: 'session',
-      username: 'member',
-      binding: null,
-      address: null,
-      userAgent: null,
-      lastUsedAt: 0,
-    };
     const expires = own.runtime.now() + 60_000;
-    await own.store.update((transaction) =>
-      addToken(transaction, { ...token, hash: hashToken('old'), createdAt: 1, expires }, 3),
-    );
-    await own.store.update((transaction) =>
-      addToken(transaction, { ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 }, 3),
-    );
+    for (const [text, createdAt, end] of [
+      ['old', 1, expires],
+      ['expired', 2, 3],
+    ] as const) {
+      const added = token(hashToken(text), createdAt, { username: 'member', expires: end });
+      await own.store.update((transaction) => addToken(transaction, added, 3));
+    }
     const first = await signIn();
     expect(await statusOf('old')).toBe(200);
     const second = await signIn();

@@ -2,7 +2,7 @@
 // test advances the clock.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { hasChromium, patience, signIn, useBrowser } from '../kit/browser.ts';
+import { hasChromium, patience, useBrowser } from '../kit/browser.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { startSteward } from '../kit/steward.ts';
 
@@ -257,40 +257,6 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await runSteps(30);
     await expect.poll(() => messagesOf(page).count()).toBeGreaterThan(all);
     expect((await messagesOf(page).nth(1).boundingBox())?.y).toBeCloseTo(first?.y ?? 0, 0);
-  });
-
-  it('to a patch can be cancelled', async () => {
-    const { address, token, runSteps, runToEnd } = await startWithClock();
-    const page = await open(address, { token });
-    await page.goto(`${upgrades}/available`);
-    await page.getByRole('link', { name: 'Upgrade to Product 10.9.1 Portal Update …' }).click();
-    await page.getByRole('button', { name: 'Start the upgrade' }).click();
-    await expectState(page, 'In progress');
-    await runSteps(2);
-    await messagesOf(page).nth(1).waitFor();
-    const answered = page.waitForResponse((response) => response.request().method() === 'POST');
-    await page.getByRole('button', { name: 'Cancel this job' }).click();
-    await answered;
-    await runToEnd();
-    await expectState(page, 'Cancelled');
-    await page.getByText('Cancelled by admin.', { exact: true }).waitFor();
-    await expectInstalled(page, '10.9.1.1234');
-  });
-
-  it('works without scripts, by reloading the page', async () => {
-    const { address, runToEnd } = await startWithClock();
-    const page = await open(address, { javaScriptEnabled: false });
-    await signIn(page, upgrades);
-    await startRelease(page);
-    expect(await page.getByRole('button', { name: 'Copy' }).count()).toBe(0);
-    await runToEnd();
-    const reload = async () => {
-      const link = page.getByRole('link', { name: 'Reload this page' });
-      if ((await link.count()) > 0) await link.click();
-      return stateOf(page).innerText();
-    };
-    await expect.poll(reload, endsWithin).toBe('Succeeded');
-    await expectInstalled(page, '11.0.0.2670');
   });
 });
 

@@ -202,26 +202,10 @@ describe('ten thousand services', () => {
 });
 
 describe('a service', () => {
-  const path = `${services}/Maps/Roads.MapServer`;
-
   it('shows its own address, and links to change it to publishers only', async () => {
     await create({ serviceName: 'Far', type: 'MapServer', url: 'https://far.example/x?a=1&b=2' });
     const page = await show(`${services}/Far.MapServer`, 'member');
     expect(page).toContain('href="https://far.example/x?a=1&amp;b=2"');
     expect(page).not.toMatch(/Delete service|Edit service/);
-  });
-
-  it('is deleted by the form that the link leads to, which returns to the folder', async () => {
-    await create({ folderName: 'Maps', serviceName: 'Old', type: 'MapServer' });
-    const question = await show(`${services}/Maps/Old.MapServer/delete`, 'publisher');
-    const { fields = {} } = formOf(question, '/delete') ?? {};
-    const cookie = `steward_session=${server.token('publisher')}`;
-    const deleted = await server.post(`${services}/Maps/Old.MapServer/delete`, fields, { cookie });
-    expect(deleted.statusCode).toBe(303);
-    expect(deleted.headers.location).toBe(`${services}/Maps`);
-  });
-
-  it('says that it has no webhooks of its own', async () => {
-    expect(await show(path)).toContain('No webhook is for this service only.');
   });
 });

@@ -1,14 +1,11 @@
 // Tokens over SOAP: which operations need one, and which services it shows.
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { perFile } from '../kit/cleanup.ts';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { namespace, startServer } from '../kit/server.ts';
 import { call, guardedOperations, namesIn, operations } from './soap-kit.ts';
 
 const server = perFile(startServer);
-let guarded: Server;
-beforeAll(async () => {
-  guarded = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
-});
+const guarded = perFile(() => startServer({ env: { REQUIRE_TOKENS: 'true' } }));
 
 describe('tokens', () => {
   it.each(operations)('%s needs no token and ignores one', async (name) => {

@@ -1,5 +1,5 @@
-// The messages that docs/operate/kubernetes.md and docs/troubleshooting.md quote are those of the code, so that a
-// search for a message finds its explanation.
+// The messages that docs/operate/kubernetes.md, docs/operate/monitoring.md and docs/troubleshooting.md quote are those of
+// the code, so that a search for a message finds its explanation.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -25,16 +25,16 @@ function readTexts(folder = 'src/upgrades'): string {
     .replaceAll(/\$\{[^}]*\}/g, '…');
 }
 
-/** The quotes in bold at the beginning of the items beneath the heading, without items about the pods of Steward itself. */
-function readQuotes(): string[] {
-  const page = readFileSync(`${checkout}docs/operate/kubernetes.md`, 'utf8');
-  const section = page.slice(page.indexOf('\n## When an upgrade fails'));
-  const titles = [...section.matchAll(/^- \*\*([^]*?)\*\*:/gm)].map(([, title = '']) =>
-    title.replaceAll(/\s+/g, ' '),
+/** The quotes in bold at the beginning of the items of the page, or of those beneath the heading. */
+function readQuotes(page: string, heading = ''): string[] {
+  const text = readFileSync(`${checkout}docs/operate/${page}.md`, 'utf8');
+  return (
+    [...text.slice(text.indexOf(heading)).matchAll(/^- \*\*([^]*?)\*\*:/gm)]
+      .map(([, title = '']) => title.replaceAll(/\s+/g, ' '))
+      // These are about the pods of Steward itself.
+      .filter((title) => !title.startsWith('Steward') && !title.startsWith('none'))
+      .flatMap((title) => [...title.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote))
   );
-  return titles
-    .filter((title) => !title.startsWith('Steward') && !title.startsWith('none'))
-    .flatMap((title) => [...title.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote));
 }
 
 const partsOf = (quote: string) =>
@@ -43,10 +43,13 @@ const partsOf = (quote: string) =>
     .map((part) => part.replaceAll(/^[\s:;,.()]+|[\s:;,.()]+$/g, ''))
     .filter((part) => part !== '');
 
-it('every quoted message is in the code', () => {
-  const texts = readTexts();
-  const quotes = readQuotes();
-  expect(quotes.length).toBeGreaterThan(20);
+it.each([
+  ['kubernetes', '\n## When an upgrade fails', 'src/upgrades', 20],
+  ['monitoring', '', 'src', 8],
+])('every quoted message of docs/operate/%s.md is in the code', (page, heading, folder, least) => {
+  const texts = readTexts(folder);
+  const quotes = readQuotes(page, heading);
+  expect(quotes.length).toBeGreaterThan(least);
   const unknown = quotes.filter((quote) => partsOf(quote).some((part) => !texts.includes(part)));
   expect(unknown).toEqual([]);
 });

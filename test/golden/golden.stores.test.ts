@@ -1,15 +1,12 @@
 // Compares responses with golden files: every folder holds a request and the expected response, byte for byte.
 // `GOLDEN=write npx vitest run test/golden` overwrites the responses; review the differences before committing them.
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { perFile } from '../kit/cleanup.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { startServer } from '../kit/server.ts';
 
 const open = perFile(startServer);
-let guarded: Server;
-beforeAll(async () => {
-  guarded = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
-});
+const guarded = perFile(() => startServer({ env: { REQUIRE_TOKENS: 'true' } }));
 
 const foldersIn = (path: string) => readdirSync(new URL(path, import.meta.url)).sort();
 

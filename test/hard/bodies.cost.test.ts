@@ -2,8 +2,9 @@
 // slow to decode.
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { formTokenOf } from '../../src/auth/token.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { expectCost } from '../kit/cost.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { startListening } from '../kit/server.ts';
 import { type Kind, begin, inChunks, kinds } from './bodies-kit.ts';
 import { judge } from './fuzz-verdict.ts';
 import { type Wire, ask, openWire, write } from './wire.ts';
@@ -11,15 +12,12 @@ import { type Wire, ask, openWire, write } from './wire.ts';
 const KiB = 1024;
 const MiB = 1024 ** 2;
 
-let server: Server;
-let port: number;
 let requests = 0;
 const wires: Wire[] = [];
 const countConnections = () =>
   new Promise((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
-beforeAll(async () => {
-  server = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } });
-  port = Number(new URL(await server.listen()).port);
+const server = perFile(() => startListening({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } }));
+beforeAll(() => {
   server.http.server.on('request', () => (requests += 1));
 });
 afterEach(async () => {
@@ -32,7 +30,7 @@ const [urlencoded, multipart] = kinds as [Kind, Kind];
 const authorization = 'Bearer token-of-the-administrator';
 
 function open(bytes: Buffer): Wire {
-  const wire = openWire(port);
+  const wire = openWire(server.port);
   wires.push(wire);
   wire.write(bytes);
   return wire;
@@ -61,13 +59,13 @@ describe.each(kinds)('a body over 64 KiB in chunks, $name', (kind) => {
   });
 
   it('is read if they have 64 bytes', async () => {
-    const answer = await ask(port, inChunks(kind, kind.body(MiB - 1000), 64));
+    const answer = await ask(server.port, inChunks(kind, kind.body(MiB - 1000), 64));
     expect(answer?.body).toContain(kind.name === 'SOAP' ? 'at most 16384 bytes' : 'username: is required.');
   });
 });
 
 it('a body of 64 KiB may come in chunks of one byte', async () => {
-  const answer = await ask(port, inChunks(urlencoded, urlencoded.body(64 * KiB - 2), 1));
+  const answer = await ask(server.port, inChunks(urlencoded, urlencoded.body(64 * KiB - 2), 1));
   expect(answer?.body).toContain('username: is required.');
 });
 
@@ -118,7 +116,7 @@ describe('an anonymous request of 1 MiB is refused', () => {
     ['a part full of line breaks', () => texts('\r\n')],
   ])('%s', async (_what, request) => {
     const bytes = request();
-    const answer = await expectCost(50, () => ask(port, bytes));
+    const answer = await expectCost(50, () => ask(server.port, bytes));
     expect(answer?.status).toBeOneOf([400, 401]);
   });
 });
@@ -165,7 +163,7 @@ describe('bodies without a valid bearer token or session cookie', () => {
     // A body that is there at once needs no place.
     const complete = { 'content-type': urlencoded.contentType, ...from('198.51.100.9') };
     const form = write({ method: 'POST', url: '/admin/mode', headers: complete, body: 'f=json' });
-    expect((await ask(port, form))?.status).toBe(401);
+    expect((await ask(server.port, form))?.status).toBe(401);
     // A client that gives up makes room.
     const [gone] = first.filter(({ answers }) => answers.length === 0);
     gone?.socket.destroy();
@@ -182,7 +180,7 @@ describe('bodies without a valid bearer token or session cookie', () => {
     const refused = (some: readonly Wire[]) => statuses(some).filter((status) => status === 503).length;
     const large = `f=json&other=${'x'.repeat(17_000)}`;
     const answered = async (headers: Record<string, string>, body = large) =>
-      (await ask(port, write({ method: 'POST', url: '/admin/mode', headers, body })))?.status;
+      (await ask(server.port, write({ method: 'POST', url: '/admin/mode', headers, body })))?.status;
     const type = { 'content-type': urlencoded.contentType };
     const first = held('198.51.100.1', 40);
     await expect.poll(() => refused(first)).toBeGreaterThan(0);

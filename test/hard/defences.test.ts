@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { perTest } from '../kit/cleanup.ts';
 import { password, startServer } from '../kit/server.ts';
+import { patchOf } from '../kit/versions.ts';
 
 const server = perTest(startServer);
 
@@ -40,12 +41,7 @@ it('JSON that is nested too deeply is refused, also in values that are not used'
 
 it('a manifest with control characters in any text is refused', async () => {
   const version = {
-    id: 'p',
-    type: 'patch',
-    version: '10.9.1',
-    build: '1',
-    releaseBuild: '1234',
-    previousBuild: '1234',
+    ...patchOf('p', '1'),
     containers: [{ name: 'A\u0000B', image: 'a:1' }],
     notes: { 'k\u0001': 'fine', lone: '\ud800' },
   };

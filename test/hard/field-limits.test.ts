@@ -1,17 +1,16 @@
 // Tests the limits of every field of every operation, at the limit and just past it, and values of a wrong type. The limits
 // come from the schemas of the fields.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { type Field, choicesOf, describeField } from '../../src/rest/fields.ts';
 import { type Entry, walk } from '../../src/rest/resource.ts';
-import { type Target, idsIn, startTarget } from './fuzz-session.ts';
+import { perFile } from '../kit/cleanup.ts';
+import { idsIn, startTarget } from './fuzz-session.ts';
 
-let target: Target;
+const target = perFile(() => startTarget({}));
 let ids: Record<string, string>;
 beforeAll(async () => {
-  target = await startTarget({});
   ids = await idsIn(target);
 });
-afterAll(() => target.close());
 
 /** Valid values of a given length, for fields that do not accept arbitrary letters. */
 const patterns: Record<string, (length: number) => string> = {

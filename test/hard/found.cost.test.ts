@@ -1,18 +1,14 @@
 // Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response,
 // with an internal error or an invalid error body, and requests that cost far more CPU time to answer than to send.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { services } from '../../src/catalog/catalog.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { expectCost } from '../kit/cost.ts';
-import { namespace, startServer } from '../kit/server.ts';
+import { namespace, startListening } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
-const server = perFile(startServer);
-let port: number;
-beforeAll(async () => {
-  port = Number(new URL(await server.listen()).port);
-});
+const server = perFile(startListening);
 afterAll(async () => {
   // Without this, close would wait for requests that never got a response.
   server.http.server.closeAllConnections();
@@ -35,7 +31,7 @@ function postPart(url: string, head: string, value: string): Buffer {
 }
 
 async function expectGood(bytes: Buffer): Promise<Answer> {
-  const answer = await ask(port, bytes);
+  const answer = await ask(server.port, bytes);
   if (!answer) throw new Error('The server sent no response.');
   judge(answer, false, false);
   expect(server.logLines.splice(0).filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
@@ -82,7 +78,7 @@ describe('a form that is refused before it is read completely', () => {
     ],
     ['a bad token', part('f', 'json') + rest, 401, { ...multipart, authorization: 'Bearer x' }],
   ])('does not block the next request on the connection: %s', async (_what, body, status, headers) => {
-    const wire = openWire(port);
+    const wire = openWire(server.port);
     wire.write(write({ method: 'POST', url: '/admin/mode', headers, body }, true));
     expect((await wire.answer(0))?.status).toBe(status);
     // The server may also close the connection.

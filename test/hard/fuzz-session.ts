@@ -1,6 +1,6 @@
 // Starts a server with sample data of every kind, and sends it raw requests.
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { type Server, startListening } from '../kit/server.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';
 
@@ -14,7 +14,7 @@ export type Target = Server & { port: number; connection?: Wire | undefined };
 const silenceMs = { beforeAdvance: 250, beforeEnd: 25, beforeAbort: 5000 };
 
 export async function startTarget(env: Record<string, string>): Promise<Target> {
-  const server = await startServer({ env });
+  const server = await startListening({ env });
   const token = server.token('administrator');
   const hook = {
     name: 'first',
@@ -37,7 +37,7 @@ export async function startTarget(env: Record<string, string>): Promise<Target> 
   const failed = answers.find(({ statusCode }) => statusCode !== 200);
   if (failed) throw new Error(failed.body);
   await server.runtime.advance(60_000);
-  return { ...server, port: Number(new URL(await server.listen()).port) };
+  return server;
 }
 
 export async function stopTarget({ http, connection, close }: Target): Promise<void> {

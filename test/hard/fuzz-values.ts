@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { type Field, choicesOf, describeField } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { password } from '../kit/server.ts';
+import { releaseOf } from '../kit/versions.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 
 /** The ids that the fake runtime generates, in order. */
@@ -28,11 +29,7 @@ const manifest = {
       containers: [{ name: 'A_1', image: 'a:1', checksum: 'x' }],
     },
     {
-      id: 'rel_x',
-      type: 'release',
-      version: '10.9.2',
-      build: '1600',
-      previousReleaseBuild: '1234',
+      ...releaseOf('rel_x', '1600'),
       newLicensesRequired: false,
       released: 1_700_000_000_000,
       releaseNotes: 'x',

@@ -1,11 +1,11 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { perFile } from '../kit/cleanup.ts';
-import { startServer } from '../kit/server.ts';
+import { startListening } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
   authorization,
@@ -29,11 +29,7 @@ const env = {
   WEBHOOK_MAX_PENDING: '2',
 };
 
-const server = perFile(() => startServer({ env }));
-let port: number;
-beforeAll(async () => {
-  port = Number(new URL(await server.listen()).port);
-});
+const server = perFile(() => startListening({ env }));
 afterEach(async () => {
   await server.store.update((transaction) => {
     for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);
@@ -131,7 +127,7 @@ describe('a request is limited', () => {
       [limit, at],
       [limit + 1, past],
     ] as const) {
-      const answer = await ask(port, sent(amount));
+      const answer = await ask(server.port, sent(amount));
       expect(answer?.status, `${amount}: ${answer?.body.slice(0, 300) ?? ''}`).toBe(status);
       if (answer) judge(answer, false, false);
     }
@@ -139,7 +135,7 @@ describe('a request is limited', () => {
 });
 
 async function statusOf(bytes: Buffer): Promise<number | undefined> {
-  return (await ask(port, bytes))?.status;
+  return (await ask(server.port, bytes))?.status;
 }
 
 describe('the server limits', () => {
@@ -162,7 +158,7 @@ describe('the server limits', () => {
       [200, 200],
       [201, 200],
     ] as const) {
-      const answer = await ask(port, importManifest(releases(count, { containers: 0 })));
+      const answer = await ask(server.port, importManifest(releases(count, { containers: 0 })));
       const { error } = JSON.parse(answer?.body ?? '') as { error: { details: string[] } };
       expect(error.details).toHaveLength(reported);
     }
@@ -176,7 +172,7 @@ describe('the server limits at the same time', () => {
     const form = postParts('/admin/mode', [['"f"', 'x']], {});
     /** A form that has not arrived after a second takes a place. */
     const begin = async () => {
-      const wire = openWire(port);
+      const wire = openWire(server.port);
       const before = arrived;
       wire.write(form.subarray(0, -10));
       await expect.poll(() => arrived).toBe(before + 1);

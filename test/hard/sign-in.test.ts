@@ -1,15 +1,13 @@
 // Floods of sign-ins: they must not keep other networks from signing in.
 import { beforeEach, expect, it } from 'vitest';
-import { type Server, password, startServer } from '../kit/server.ts';
+import { perTest } from '../kit/cleanup.ts';
+import { password, startListening } from '../kit/server.ts';
 import { ask, write } from './wire.ts';
 
-let server: Server;
-let port: number;
 let received = 0;
-beforeEach(async () => {
+const server = perTest(() => startListening({ env: { TRUSTED_PROXIES: '127.0.0.1' } }));
+beforeEach(() => {
   received = 0;
-  server = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
-  port = Number(new URL(await server.listen()).port);
   server.http.server.on('request', () => (received += 1));
 });
 
@@ -20,7 +18,7 @@ async function signIn(address: string, username: string, secret: string): Promis
     headers: { 'content-type': 'application/x-www-form-urlencoded', 'x-forwarded-for': address },
     body: new URLSearchParams({ username, password: secret }).toString(),
   });
-  return (await ask(port, bytes))?.status;
+  return (await ask(server.port, bytes))?.status;
 }
 
 it('400 sign-ins at once from one IPv6 /48 refuse none from elsewhere', { timeout: 60_000 }, async () => {

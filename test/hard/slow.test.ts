@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { perTest } from '../kit/cleanup.ts';
-import { namespace, startServer } from '../kit/server.ts';
+import { namespace, startListening } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
 import { type Wire, openWire, write } from './wire.ts';
 
@@ -13,11 +13,9 @@ const authorization = 'Bearer token-of-the-administrator';
 const urlencoded = 'application/x-www-form-urlencoded';
 const multipart = 'multipart/form-data; boundary=b';
 
-const server = perTest(startServer);
-let port: number;
+const server = perTest(startListening);
 let wires: Wire[];
-beforeEach(async () => {
-  port = Number(new URL(await server.listen()).port);
+beforeEach(() => {
   wires = [];
 });
 afterEach(async () => {
@@ -30,7 +28,7 @@ const sockets = () =>
   new Promise<number>((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
 
 function open(): Wire {
-  const wire = openWire(port);
+  const wire = openWire(server.port);
   wires.push(wire);
   return wire;
 }
@@ -66,10 +64,10 @@ function startTraffic() {
   let isStopped = false;
   let rounds = 0;
   async function run(): Promise<void> {
-    const kept = openWire(port);
+    const kept = openWire(server.port);
     while (!isStopped) {
       for (const request of usualRequests) {
-        const fresh = openWire(port);
+        const fresh = openWire(server.port);
         const number = kept.answers.length;
         kept.write(write(request, true));
         fresh.write(write(request));
@@ -205,7 +203,7 @@ describe('slow connections', () => {
 
   it('are closed after a refused request even if the client keeps its side open', async () => {
     const opened = once(server.http.server, 'connection') as Promise<[Socket]>;
-    const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const client = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
     const [socket] = await opened;
     const closed = once(socket, 'close');
     client.resume().write('no HTTP\r\n\r\n');

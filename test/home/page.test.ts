@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import { perTest } from '../kit/cleanup.ts';
 import { startHooks } from '../kit/hooks.ts';
-import { linkOf } from '../upgrades/page-kit.ts';
 
 const server = perTest(startHooks);
 
@@ -31,13 +30,6 @@ async function findings() {
   const part = (await see('administrator')).split('id="health"')[1]?.split('id="changes"')[0] ?? '';
   return [...part.matchAll(/<(?:strong|a [^>]*)>([^<]*)</g)].map(([, text]) => text);
 }
-
-const upgrade = (id: string) =>
-  server.post(
-    '/admin/system/upgrades/upgrade',
-    { versionManifest: JSON.stringify({ id }) },
-    server.administrator,
-  );
 
 it('does not change the JSON of the resource', async () => {
   expect((await server.get('/admin', server.administrator)).json()).toEqual({
@@ -97,19 +89,6 @@ it('names the first steps, until each is done', async () => {
   const fields = { serviceName: 'Own', type: 'MapServer' };
   await server.post('/admin/services/createService', fields, server.administrator);
   expect(await steps()).toEqual([]);
-});
-
-describe('jobs', () => {
-  it('leads to the form of the rollback, with the version before', async () => {
-    expect((await upgrade('pat_17022022_1250')).statusCode).toBe(200);
-    await server.runtime.advance(60_000);
-    const form = linkOf(await see('administrator'), 'Roll back to 10.9.1.1234 …');
-    const cookie = `steward_session=${server.token('administrator')}`;
-    const { body } = await server.get(form, { accept: 'text/html', cookie });
-    expect(body).toMatch(
-      / selected>10\.9\.1\.1234: removes Product 10\.9\.1 Security Update, puts back 4 containers/,
-    );
-  });
 });
 
 describe('webhooks', () => {

@@ -1,14 +1,11 @@
 // Two servers share one store, like two processes: each finds the changes of the other.
-import { beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
 import { perTest } from '../kit/cleanup.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 
 const one = perTest(startServer);
-let other: Server;
-beforeEach(async () => {
-  other = await startServer({ store: await one.store.reopen() });
-});
+const other = perTest(async () => startServer({ store: await one.store.reopen() }));
 
 it('both servers accept a token as soon as one has issued it', async () => {
   const answers: string[] = [];

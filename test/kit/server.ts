@@ -227,3 +227,9 @@ export async function startServer({
       }),
   };
 }
+
+/** A server that accepts real connections at its port. */
+export async function startListening(options: ServerOptions = {}) {
+  const server = await startServer(options);
+  return { ...server, port: Number(new URL(await server.listen()).port) };
+}

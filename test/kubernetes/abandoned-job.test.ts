@@ -4,17 +4,13 @@ import { expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
 import { imagesIn, openSteward, openWorkloads, textsOf } from './upgrade-kit.ts';
 import { imageOf } from './workloads.ts';
+import { patchOf } from '../kit/versions.ts';
 
 const names = ['part-1', 'part-2', 'part-3'];
 const skipped = 'These steps have no step template and are skipped: logging.';
 
 const patch = (build: string, ...images: string[]) => ({
-  id: `pat_${build}`,
-  type: 'patch',
-  version: '10.9.1',
-  build,
-  releaseBuild: '1234',
-  previousBuild: '1234',
+  ...patchOf(`pat_${build}`, build),
   containers: images.map((image) => ({ name: image.split(':', 1)[0], image })),
 });
 

@@ -2,6 +2,7 @@
 // anything changes.
 import { expect, it, onTestFinished } from 'vitest';
 import { startServer } from '../kit/server.ts';
+import { patchOf, releaseOf } from '../kit/versions.ts';
 import { openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import { type Answer, startHostileRegistry } from './hostile-registry.ts';
@@ -39,12 +40,7 @@ async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
 
   const manifestOf = (...tags: string[]) =>
     tags.map((tag, index) => ({
-      id: `pat_${index + 1}`,
-      type: 'patch',
-      version: '10.9.1',
-      build: String(1300 + index),
-      releaseBuild: '1234',
-      previousBuild: index === 0 ? '1234' : String(1299 + index),
+      ...patchOf(`pat_${index + 1}`, String(1300 + index), index === 0 ? '1234' : String(1299 + index)),
       containers: [
         { name: 'APPS', image: `apps:${tag}` },
         { name: 'TOOLS', image: `tools:${tag}` },
@@ -53,11 +49,7 @@ async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
   async function importManifest(...tags: string[]) {
     const patches = manifestOf(...tags);
     const release = {
-      id: 'rel',
-      type: 'release',
-      version: '10.9.2',
-      build: '2000',
-      previousReleaseBuild: '1234',
+      ...releaseOf('rel'),
       containers: patches[0]?.containers,
     };
     const manifestFile = { name: 'm.json', content: JSON.stringify([...patches, release]) };

@@ -1,15 +1,8 @@
 // The Deployment controller of the fake cluster: moves pods from old ReplicaSets to the one of the current template.
-import {
-  type ControllerContext,
-  hashOf,
-  isActive,
-  ownedBy,
-  podResource,
-  referTo,
-} from './controller-tools.ts';
+import { type ControllerContext, hashOf, ownedBy, referTo } from './controller-tools.ts';
 import { maxUnavailableOf, replicasOf, surgeOf, sum } from './deployment-sizes.ts';
 import { recordPaused, updateStatus, recordNewReplicaSet } from './deployment-status.ts';
-import type { Pod, Workload } from './objects.ts';
+import type { Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const deployments = resourceOf('deployments');
@@ -120,14 +113,6 @@ export function syncDeployment(context: ControllerContext, given: Workload): voi
     }
   }
 
-  function recreate(): void {
-    if (old.map((set) => scale(set, 0)).includes(true)) return;
-    if (old.some((set) => ownedBy<Pod>(context, podResource, set).some(isActive))) return;
-    if (!present) add(replicasOf(deployment));
-    recordRevision();
-    if (present) scale(present, replicasOf(deployment));
-  }
-
   /** Follows a change of the wanted number of replicas: old sets shrink first, then the new one grows. */
   function resize(): void {
     const active = [...old, ...(present ? [present] : [])].filter((set) => replicasOf(set) > 0);
@@ -150,9 +135,8 @@ export function syncDeployment(context: ControllerContext, given: Workload): voi
     (set) =>
       replicasOf(set) > 0 && set.metadata.annotations?.[desiredAnnotation] !== String(replicasOf(deployment)),
   );
-  const { paused = false, strategy } = deployment.spec;
+  const { paused = false } = deployment.spec;
   if (paused || isResized) resize();
-  else if (strategy?.type === 'Recreate') recreate();
   else roll();
   const isComplete = updateStatus(context, deployment, [...old, ...(present ? [present] : [])], present);
   if (isComplete) deleteIdleSets(context, deployment, old);

@@ -93,10 +93,6 @@ export function updateStatus(
   let conditions = put(deployment.status.conditions ?? [], availability);
   if (deployment.spec.paused !== true)
     conditions = updateProgressing(context, deployment, next, conditions, present);
-  const failure = sets.flatMap(({ status }) => find(status.conditions, 'ReplicaFailure') ?? []).at(-1);
-  conditions = failure
-    ? put(conditions, { ...failure, lastUpdateTime: failure.lastTransitionTime ?? seconds() })
-    : conditions.filter(({ type }) => type !== 'ReplicaFailure');
   writeStatus(context, deployments, deployment, { ...next, conditions });
   return isComplete(deployment, next);
 }

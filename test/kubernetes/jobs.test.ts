@@ -2,6 +2,7 @@
 // failures.
 import { expect, it, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { patchOf, releaseOf } from '../kit/versions.ts';
 import { openCluster } from './cluster.ts';
 import { fast } from './executor.ts';
 import { openSteward } from './upgrade-kit.ts';
@@ -16,20 +17,11 @@ const workloads = {
 const containers = (tag: string, of: readonly string[] = names) =>
   of.map((name) => ({ name, image: `${name.toLowerCase().replace('_', '-')}:${tag}` }));
 const patch = (id: string, build: string, previousBuild: string, tag: string, of?: readonly string[]) => ({
-  id,
-  type: 'patch',
-  version: '10.9.1',
-  build,
-  releaseBuild: '1234',
-  previousBuild,
+  ...patchOf(id, build, previousBuild),
   containers: containers(tag, of),
 });
 const release = (tag: string) => ({
-  id: 'rel',
-  type: 'release',
-  version: '10.9.2',
-  build: '2000',
-  previousReleaseBuild: '1234',
+  ...releaseOf('rel'),
   containers: containers(tag),
   newContainers: [{ name: 'VIDEO_SERVER', image: 'video-server:1' }],
 });
@@ -238,20 +230,6 @@ it('a failed release is not reverted, and continues when it is resumed', async (
   expect(codes.filter((code) => code === 2038)).toHaveLength(3);
 });
 
-it('a rollback reverts patches', async () => {
-  const { start, end, images } = await open([
-    patch('pat_a', '1300', '1234', '2'),
-    patch('pat_b', '1301', '1300', '3', ['MAP_SERVER', 'STORE_QUEUE']),
-  ]);
-  await start('upgrade', 'pat_b');
-  expect((await end()).state).toBe('success');
-  await start('rollback', 'pat_a');
-  const { state, messages } = await end();
-  expect(state).toBe('success');
-  expect(textsOf(messages, 2904)).toHaveLength(2);
-  expect(await images()).toEqual(['map-server:2', 'map-tiles:2', 'store-queue:2']);
-});
-
 it('a rollback restores what was recorded before the job from its version, and else the images of that version', async () => {
   const { start, end, images, setImage } = await open([
     patch('pat_a', '1300', '1234', '2'),
@@ -305,22 +283,6 @@ it('as many workloads are updated at once as parallelism allows', async () => {
   expect(state).toBe('success');
   const moduleCodes = codes.filter((code) => [2291, 2038, 2173].includes(code));
   expect(moduleCodes).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
-});
-
-it('a cancelled patch is reverted', async () => {
-  const { cluster, start, end, ask, waitForCode, images } = await open([
-    patch('pat', '1300', '1234', '2-stuck'),
-  ]);
-  const { jobId } = await start('upgrade', 'pat');
-  await waitForCode(2038);
-  await ask(`jobs/${jobId}/cancel`);
-  cluster.kubelet.heal('stuck');
-  const { state, messages } = await end();
-  expect(state).toBe('cancelled');
-  expect(textsOf(messages, 2904)).toEqual([
-    '2904 The workload deployment/map-server was put back to its former image map-server:1.',
-  ]);
-  expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
 
 it.each([

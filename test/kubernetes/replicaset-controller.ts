@@ -10,7 +10,7 @@ import {
   retryMs,
   writeStatus,
 } from './controller-tools.ts';
-import { type Condition, type Pod, type Workload, seconds } from './objects.ts';
+import type { Pod, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const replicaSets = resourceOf('replicasets');
@@ -18,11 +18,12 @@ const replicaSets = resourceOf('replicasets');
 export function syncReplicaSet(context: ControllerContext, set: Workload): void {
   const pods = ownedBy<Pod>(context, podResource, set).filter(isActive);
   const wanted = set.spec.replicas ?? 1;
-  let refusal: string | undefined;
-  for (let count = pods.length; count < wanted && refusal === undefined; count += 1) {
-    refusal = createPod(context, set, set.spec.template, { labels: {} });
+  for (let count = pods.length; count < wanted; count += 1) {
+    const refusal = createPod(context, set, set.spec.template, { labels: {} });
+    if (refusal === undefined) continue;
+    context.wakeAt(context.now() + retryMs);
+    break;
   }
-  if (refusal !== undefined) context.wakeAt(context.now() + retryMs);
   for (const pod of inDeletionOrder(pods).slice(0, Math.max(0, pods.length - wanted))) {
     context.storage.remove(podResource, pod);
   }
@@ -33,7 +34,6 @@ export function syncReplicaSet(context: ControllerContext, set: Workload): void 
     readyReplicas: pods.filter(isReady).length,
     availableReplicas: pods.filter((pod) => isAvailable(context, pod, set.spec.minReadySeconds)).length,
     observedGeneration: set.metadata.generation ?? 1,
-    ...(refusal === undefined ? {} : { conditions: [failureCondition(set, refusal)] }),
   });
 }
 
@@ -45,15 +45,4 @@ function inDeletionOrder(pods: Pod[]): Pod[] {
     .sort(
       (a, b) => rank(a) - rank(b) || (a.metadata.creationTimestamp < b.metadata.creationTimestamp ? 1 : -1),
     );
-}
-
-function failureCondition(set: Workload, message: string): Condition {
-  const before = set.status.conditions?.[0];
-  return {
-    type: 'ReplicaFailure',
-    status: 'True',
-    reason: 'FailedCreate',
-    message,
-    lastTransitionTime: before?.lastTransitionTime ?? seconds(),
-  };
 }

@@ -5,6 +5,7 @@ import { fast } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';
 import { contextOf, openDeployment, workload } from './single-deployment.ts';
 import { openSteward, openWorkloads } from './upgrade-kit.ts';
+import { patchOf } from '../kit/versions.ts';
 
 const names = Array.from({ length: 12 }, (_, index) => `part-${index + 1}`);
 const maxPerWorkload = 4;
@@ -17,12 +18,7 @@ const isPreflight = ({ method, path }: RecordedRequest) =>
 /** Installs a patch of all workloads; returns the requests of its job without those of the preflight. */
 async function upgrade(cluster: Cluster): Promise<RecordedRequest[]> {
   const patch = {
-    id: 'pat',
-    type: 'patch',
-    version: '10.9.1',
-    build: '1300',
-    releaseBuild: '1234',
-    previousBuild: '1234',
+    ...patchOf('pat'),
     containers: names.map((name) => ({ name, image: `${name}:2` })),
   };
   const { start, end } = await openSteward(cluster, [patch], { pollIntervalMs: 100 });

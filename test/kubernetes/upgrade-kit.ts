@@ -6,6 +6,7 @@ import type { Permission } from '../../src/upgrades/executors/kubernetes/namespa
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { TestStore } from '../kit/store.ts';
+import { patchOf, releaseOf } from '../kit/versions.ts';
 import { type Cluster, type Rule, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import type { Fields, Job, Pod } from './objects.ts';
@@ -17,12 +18,7 @@ const containers = (tag: string) =>
   names.map((name) => ({ name: name.toUpperCase().replace('-', '_'), image: `${name}:${tag}` }));
 
 export const patch = {
-  id: 'pat',
-  type: 'patch',
-  version: '10.9.1',
-  build: '1300',
-  releaseBuild: '1234',
-  previousBuild: '1234',
+  ...patchOf('pat'),
   containers: containers('2'),
 };
 
@@ -35,11 +31,7 @@ export const nextPatch = {
 };
 
 export const release = {
-  id: 'rel',
-  type: 'release',
-  version: '10.9.2',
-  build: '2000',
-  previousReleaseBuild: '1234',
+  ...releaseOf('rel'),
   containers: containers('2'),
 };
 

@@ -1,190 +1,87 @@
-// The behaviour of a cluster that other tests rely on, through the client library: of the fake one, or the real one
-// of STEWARD_TEST_KUBECONFIG.
-import { AuthorizationV1Api, CoordinationV1Api, V1MicroTime, VersionApi } from '@kubernetes/client-node';
-import { afterEach, describe, expect, it } from 'vitest';
-import { refusal, strategic, useClient } from '../kubernetes/client.ts';
-import { imageOf } from '../kubernetes/workloads.ts';
+// The behaviour of a cluster that no test of the executor would miss: of the fake one, or the real one of
+// STEWARD_TEST_KUBECONFIG.
+import { expect, it, onTestFinished } from 'vitest';
+import { type Kind, openCluster } from '../kubernetes/cluster.ts';
+import { imageOf, pathOf } from '../kubernetes/workloads.ts';
 
-const client = useClient();
-afterEach(() => {
-  client.cluster.faults.user = undefined;
-});
-
-/** The name and namespace of a Deployment that is rolled out. */
-async function settleDeployment() {
-  const name = await client.settle('Deployment', 1);
-  return { name, namespace: client.cluster.namespace };
+/** A cluster with one workload that is rolled out. */
+async function open(kind: Kind, replicas = 1, spec: Record<string, unknown> = {}) {
+  const cluster = await openCluster();
+  onTestFinished(() => cluster.close());
+  const containers = [{ name: 'web', image: 'web:1' }];
+  await cluster.createWorkload({ kind, name: 'web', replicas, containers, spec });
+  await cluster.settled(kind, 'web');
+  return {
+    cluster,
+    path: pathOf(cluster.namespace, kind, 'web'),
+    patch: (body: object) => cluster.patch(kind, 'web', body),
+    roll: (image: string) => cluster.patch(kind, 'web', imageOf(image)),
+    settled: () => cluster.settled(kind, 'web'),
+    status: async () => (await cluster.read(kind, 'web')).status,
+    images: async () => (await cluster.pods(kind, 'web')).map(({ spec }) => spec.containers[0]?.image),
+  };
 }
 
-const label = { metadata: { labels: { by: 'another' } } };
-
-describe('a write', () => {
-  it('is refused if another client wrote after the read', async () => {
-    const { apps } = client;
-    const where = await settleDeployment();
-    const resourceVersion = (await apps.readNamespacedDeployment(where)).metadata?.resourceVersion ?? '';
-    await apps.patchNamespacedDeployment({ ...where, body: label }, strategic);
-    const late = { ...imageOf('web:2'), metadata: { resourceVersion } };
-    expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: late }, strategic))).toMatchObject({
-      code: 409,
-      reason: 'Conflict',
-      message: expect.stringContaining('the object has been modified') as string,
-    });
-    const body = await apps.readNamespacedDeployment(where);
-    if (body.metadata) body.metadata.resourceVersion = resourceVersion;
-    expect(await refusal(apps.replaceNamespacedDeployment({ ...where, body }))).toMatchObject({
-      code: 409,
-      reason: 'Conflict',
-    });
-  });
-
-  it('increments the generation for a changed spec, but not for a changed status', async () => {
-    const { apps, cluster } = client;
-    const where = { name: await client.settle('StatefulSet'), namespace: cluster.namespace };
-    const { metadata } = await cluster.read('StatefulSet', where.name);
-    const status = { conditions: [{ type: 'Tested', status: 'True' }] };
-    const patched = await apps.patchNamespacedStatefulSetStatus(
-      { ...where, body: { status, spec: { replicas: 7 } } },
-      strategic,
-    );
-    expect(patched.metadata?.generation).toBe(metadata.generation);
-    expect(patched.metadata?.resourceVersion).not.toBe(metadata.resourceVersion);
-    expect(patched.spec?.replicas).toBe(2);
-    const changed = await apps.patchNamespacedStatefulSet(
-      { ...where, body: { spec: { replicas: 1 }, status: { replicas: 9 } } },
-      strategic,
-    );
-    expect(changed.metadata?.generation).toBe((metadata.generation ?? 0) + 1);
-    expect(changed.status?.replicas).toBe(2);
-  });
-
-  it('increments the generation for changed annotations of a Deployment, but not for labels', async () => {
-    const { apps } = client;
-    const where = await settleDeployment();
-    const labelled = await apps.patchNamespacedDeployment({ ...where, body: label }, strategic);
-    expect(labelled.metadata?.generation).toBe(1);
-    const body = { metadata: { annotations: { by: 'another' } } };
-    const annotated = await apps.patchNamespacedDeployment({ ...where, body }, strategic);
-    expect(annotated.metadata?.generation).toBe(2);
-  });
-
-  it('without a difference changes nothing', async () => {
-    const { name } = await settleDeployment();
-    const { metadata } = await client.roll('Deployment', name, 'web:1');
-    const again = await client.roll('Deployment', name, 'web:1');
-    expect(again.metadata.resourceVersion).toBe(metadata.resourceVersion);
-  });
-
-  it('of an unknown container adds that container', async () => {
-    const where = await settleDeployment();
-    const body = imageOf('other:1', 'other');
-    const { spec } = await client.apps.patchNamespacedDeployment({ ...where, body }, strategic);
-    expect(spec?.template.spec?.containers.map(({ name, image }) => `${name} ${image ?? ''}`)).toEqual([
-      'other other:1',
-      'web web:1',
-    ]);
-  });
-
-  it('of an invalid object is refused', async () => {
-    const { apps } = client;
-    const { namespace, name } = await settleDeployment();
-    expect(await refusal(apps.readNamespacedDeployment({ namespace, name: 'none' }))).toEqual({
-      code: 404,
-      reason: 'NotFound',
-      message: 'deployments.apps "none" not found',
-    });
-    const body = await apps.readNamespacedDeployment({ namespace, name });
-    body.metadata = { name };
-    expect(await refusal(apps.createNamespacedDeployment({ namespace, body }))).toMatchObject({
-      code: 409,
-      reason: 'AlreadyExists',
-    });
-    body.metadata = { name: 'unlike' };
-    if (body.spec) body.spec.selector.matchLabels = { app: 'unlike' };
-    expect(await refusal(apps.createNamespacedDeployment({ namespace, body }))).toMatchObject({
-      code: 422,
-      reason: 'Invalid',
-    });
-  });
-
-  it('of a Lease needs times with six decimals, and a resource version', async () => {
-    const { cluster } = client;
-    const leases = client.config.makeApiClient(CoordinationV1Api);
-    const { namespace } = cluster;
-    const time = '2026-01-02T03:04:05.678Z';
-    const spec = { holderIdentity: 'me', renewTime: new V1MicroTime(time) };
-    const metadata = { name: 'lock' };
-    const body = await leases.createNamespacedLease({ namespace, body: { metadata, spec } });
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
-    expect(await cluster.request('GET', `${path}/lock`)).toMatchObject({
-      spec: { renewTime: time.replace('Z', '000Z') },
-    });
-    const short = { metadata: { name: 'short' }, spec: { renewTime: time } };
-    await expect(cluster.request('POST', path, short)).rejects.toMatchObject({ code: 400 });
-    await leases.replaceNamespacedLease({ name: 'lock', namespace, body });
-    body.metadata = metadata;
-    expect(await refusal(leases.replaceNamespacedLease({ name: 'lock', namespace, body }))).toMatchObject({
-      code: 422,
-    });
-  });
+it('annotations of a Deployment increment its generation, labels do not', async () => {
+  const { patch } = await open('Deployment');
+  expect((await patch({ metadata: { labels: { by: 'another' } } })).metadata.generation).toBe(1);
+  expect((await patch({ metadata: { annotations: { by: 'another' } } })).metadata.generation).toBe(2);
 });
 
-describe('permissions', () => {
-  it('are those of an administrator by default', async () => {
-    expect((await client.core.listNamespace()).items.length).toBeGreaterThan(0);
-  });
-
-  it('are only those that allow() lists', async () => {
-    const { apps, core, cluster, config } = client;
-    const where = await settleDeployment();
-    await cluster.allow([
-      { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'list'] },
-      { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
-    ]);
-    await apps.readNamespacedDeployment(where);
-    await core.listNamespacedPod(where);
-    expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: label }, strategic))).toEqual({
-      code: 403,
-      reason: 'Forbidden',
-      message:
-        `deployments.apps "${where.name}" is forbidden: User "${cluster.faults.user ?? ''}" cannot patch ` +
-        `resource "deployments" in API group "apps" in the namespace "${where.namespace}"`,
+it('through the proxy, a user has only the permissions that allow() lists; a cut request does not arrive', async () => {
+  const { cluster, path } = await open('Deployment');
+  const send = (method: string) =>
+    fetch(cluster.faults.url + path, {
+      method,
+      ...(method === 'PATCH' && {
+        headers: { 'content-type': 'application/strategic-merge-patch+json' },
+        body: '{"metadata":{"labels":{"by":"me"}}}',
+      }),
     });
-    expect(await refusal(core.listNamespace())).toMatchObject({ code: 403 });
-    expect((await config.makeApiClient(VersionApi).getCode()).major).toBe('1');
-    const mayPatch = { resource: 'deployments', group: 'apps', verb: 'patch', namespace: where.namespace };
-    const reviews = config.makeApiClient(AuthorizationV1Api);
-    for (const [verb, allowed] of [['patch', false] as const, ['get', true] as const]) {
-      const body = { spec: { resourceAttributes: { ...mayPatch, verb } } };
-      expect((await reviews.createSelfSubjectAccessReview({ body })).status?.allowed).toBe(allowed);
-    }
-  });
-
-  it('are replaced by the next allow()', async () => {
-    const { apps, cluster } = client;
-    const where = await settleDeployment();
-    await cluster.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]);
-    await cluster.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['list'] }]);
-    await apps.listNamespacedDeployment(where);
-    expect(await refusal(apps.readNamespacedDeployment(where))).toMatchObject({ code: 403 });
-  });
+  await cluster.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]);
+  expect([(await send('GET')).status, (await send('PATCH')).status]).toEqual([200, 403]);
+  cluster.faults.user = undefined;
+  cluster.faults.inject({ method: 'PATCH', act: 'cut' });
+  await expect(send('PATCH')).rejects.toThrow('fetch failed');
+  expect((await cluster.read('Deployment', 'web')).metadata.labels?.by).toBeUndefined();
+  expect((await send('PATCH')).status).toBe(200);
 });
 
-it('a list contains only objects that match the label selector', async () => {
-  const { name, namespace } = await settleDeployment();
-  const found = await client.core.listNamespacedPod({
-    namespace,
-    labelSelector: `app in (${name}, none),!other,steward-test/kind=deployment`,
-  });
-  expect(found.items.map(({ metadata }) => metadata?.labels?.app)).toEqual([name]);
-  expect(found.metadata?.resourceVersion).toMatch(/^\d+$/);
-  const nothing = await client.core.listNamespacedPod({ namespace, labelSelector: `app=${name},other` });
-  expect(nothing.items).toEqual([]);
+it('a Deployment reports an exceeded deadline, also for a moment after it is rolled back', async () => {
+  const { roll, patch, settled, status } = await open('Deployment', 1, { progressDeadlineSeconds: 1 });
+  const progress = async () => (await status()).conditions?.find(({ type }) => type === 'Progressing');
+  await roll('web:missing');
+  await expect.poll(progress).toMatchObject({ status: 'False', reason: 'ProgressDeadlineExceeded' });
+  expect(await status()).toMatchObject({ replicas: 2, updatedReplicas: 1, availableReplicas: 1 });
+  const late = await progress();
+  const { generation } = (await patch({ metadata: { annotations: { note: 'new' } } })).metadata;
+  await expect.poll(async () => (await status()).observedGeneration).toBe(generation);
+  expect(await progress()).toEqual(late);
+  expect((await roll('web:1')).status.conditions).toContainEqual(late);
+  await settled();
+  await expect.poll(progress).toMatchObject({ reason: 'NewReplicaSetAvailable' });
 });
 
-it('a patch that is no strategic merge is refused', async () => {
-  const where = await settleDeployment();
-  expect(await refusal(client.apps.patchNamespacedDeployment({ ...where, body: label }))).toMatchObject({
-    code: client.cluster.isReal ? 400 : 415,
-  });
+it('a paused Deployment starts no rollout', async () => {
+  const { patch, roll, settled, status, images } = await open('Deployment');
+  await patch({ spec: { paused: true } });
+  const { generation } = (await roll('web:2')).metadata;
+  await expect.poll(async () => (await status()).observedGeneration).toBe(generation);
+  expect(await images()).toEqual(['web:1']);
+  await patch({ spec: { paused: null } });
+  await settled();
+  expect(await images()).toEqual(['web:2']);
+});
+
+it('a StatefulSet does not replace a stuck pod until it is deleted', async () => {
+  const { cluster, roll, settled, status, images } = await open('StatefulSet', 2);
+  const { updateRevision } = await status();
+  await roll('web:stuck');
+  await expect.poll(images).toEqual(['web:1', 'web:stuck']);
+  const observedGeneration = (await roll('web:1')).metadata.generation;
+  await expect.poll(status).toMatchObject({ observedGeneration, updateRevision, readyReplicas: 1 });
+  expect(await images()).toEqual(['web:1', 'web:stuck']);
+  await cluster.request('DELETE', `/api/v1/namespaces/${cluster.namespace}/pods/web-1`);
+  await settled();
+  expect(await images()).toEqual(['web:1', 'web:1']);
 });

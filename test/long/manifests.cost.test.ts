@@ -1,21 +1,18 @@
 // Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer
 // that names the limit, or the complete one.
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { expectCost } from '../kit/cost.ts';
-import { startServer } from '../kit/server.ts';
+import { startListening } from '../kit/server.ts';
 import { judge } from '../hard/fuzz-verdict.ts';
 import { authorization, nest, postForm, postParts, releases, text, upload } from '../hard/limit-requests.ts';
 import { type Answer, ask, write } from '../hard/wire.ts';
+import { patchOf } from '../kit/versions.ts';
 
-const server = perFile(startServer);
-let port: number;
-beforeAll(async () => {
-  port = Number(new URL(await server.listen()).port);
-});
+const server = perFile(startListening);
 afterEach(async () => {
   await server.post(`${upgrades}/deleteImportedManifest`, { token: server.token('administrator') });
 });
@@ -36,12 +33,7 @@ const fill = (start: string, unit: string, end: string, size = fileBytes) =>
 /** A chain of patches of the installed release. */
 const patches = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, index) => ({
-    id: `pat_${index}`,
-    type: 'patch',
-    version: '10.9.1',
-    build: String(9000 + index),
-    releaseBuild: '1234',
-    previousBuild: index === 0 ? '1234' : String(8999 + index),
+    ...patchOf(`pat_${index}`, String(9000 + index), index === 0 ? '1234' : String(8999 + index)),
     containers: [],
     ...more,
   }));
@@ -54,7 +46,7 @@ const manyInputs = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, index) => ({ id: `input_${index}`, type: 'File', ...more }));
 
 async function send(bytes: Buffer): Promise<Answer> {
-  const answer = await ask(port, bytes);
+  const answer = await ask(server.port, bytes);
   if (!answer) throw new Error('The server sent no response.');
   judge(answer, false, false);
   return answer;

@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { type RequestToKillAt, killAtRequest } from './kill-at-request.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from '../upgrades/message-codes.ts';
+import { patchOf } from '../kit/versions.ts';
 import { connect, createRandom, createSeededDatabase, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
@@ -12,12 +13,7 @@ const kindOf = (name: string) => (name === 'store-queue' ? 'StatefulSet' : 'Depl
 
 const manifest = JSON.stringify([
   {
-    id: 'pat',
-    type: 'patch',
-    version: '10.9.1',
-    build: '1300',
-    releaseBuild: '1234',
-    previousBuild: '1234',
+    ...patchOf('pat'),
     containers: names.map((name) => ({ name: name.toUpperCase().replace('-', '_'), image: `${name}:2` })),
   },
 ]);

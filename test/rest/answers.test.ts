@@ -1,18 +1,12 @@
 // Every route declares the schema of its answer, and the test kit refuses an answer that does not have it.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Resource } from '../../src/rest/resource.ts';
 import { wrongAnswers } from '../kit/check-answers.js';
-import { type Server, startServer } from '../kit/server.ts';
-
-let server: Server | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
+import { startServer } from '../kit/server.ts';
 
 describe('the check of all answers', () => {
   async function readMode(answer: object): Promise<number> {
-    server = await startServer();
+    const server = await startServer();
     Object.assign(server.app.trees.admin.resources.mode as Resource, { read: () => answer });
     const headers = { authorization: `Bearer ${server.token('member')}` };
     return (await server.get('/admin/mode', headers)).statusCode;

@@ -183,3 +183,19 @@ describe('the document describes', () => {
     expect(Object.keys(findOperation('/admin/mode', 'get').responses)).not.toContain('403');
   });
 });
+
+it('the server reports missing fields as the document describes them', async () => {
+  const headers = { authorization: `Bearer ${server.token('administrator')}` };
+  const withRequired = listOperations().filter(
+    ({ path, method }) => method === 'post' && !path.includes('{') && formSchema(path).required,
+  );
+  expect(withRequired.length).toBeGreaterThan(8);
+  for (const { path, entry } of withRequired) {
+    const { statusCode, ...response } = await server.post(path, {}, headers);
+    expect([statusCode, '400' in entry.responses], path).toEqual([400, true]);
+    const missing = response
+      .json<{ error: { details: string[] } }>()
+      .error.details.filter((detail) => detail.endsWith(': is required.'));
+    expect(missing, path).toEqual(formSchema(path).required?.map((name) => `${name}: is required.`));
+  }
+});

@@ -47,21 +47,6 @@ it('a page never contains the token of its address', async () => {
   }
 });
 
-it('pages link to each other with paths, so that a browser keeps its session at any name of this server', async () => {
-  const paths = [
-    '/admin',
-    '/services',
-    '/admin/services',
-    '/admin/services/Maps/Roads.MapServer',
-    '/admin/security/self',
-  ];
-  for (const path of paths) {
-    const { statusCode, body } = await page(path);
-    expect(statusCode, path).toBe(200);
-    expect(body, path).not.toMatch(/(?:href|action|src)="http:\/\/localhost/);
-  }
-});
-
 describe('a submitted form', () => {
   it('redirects to next, and the page there shows the completed operation', async () => {
     const next = '/admin/services?q=a';

@@ -141,16 +141,6 @@ describe('the own account', () => {
 });
 
 describe('uploads', () => {
-  it('are deleted in two steps', async () => {
-    const file = { itemFile: { name: 'a <b>.json', content: 'x'.repeat(3000) } };
-    await server.postParts('/admin/uploads/upload', file, server.token('administrator'));
-    const row = rowOf(await show('/admin/uploads'), 'a &lt;b&gt;.json');
-    expect(row).toContain('2.9 KiB');
-    expect(formOf(row, '/delete')).toBeUndefined();
-    const question = await show(linkOf(row, 'Delete …'));
-    expect(await send(question, '/delete')).toContain('a &lt;b&gt;.json was deleted.');
-  });
-
   it('are found by name and description, and sorted', async () => {
     for (const [name, content] of [
       ['part10', 'x'],

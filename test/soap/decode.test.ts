@@ -1,4 +1,5 @@
-// Tests the decoding of messages: byte order marks, charset parameters, declared encodings.
+// Tests the decoding of messages: charset parameters, and why a message is refused. libxml2.test.ts compares what has no
+// charset parameter.
 import { describe, expect, it } from 'vitest';
 import { decodeXml } from '../../src/soap/xml/decode.ts';
 import { expectRefusal } from '../kit/xml.ts';
@@ -28,16 +29,10 @@ describe('decodeXml', () => {
   type Case = [behaviour: string, bytes: Buffer, charset: string | undefined, expected: string];
 
   const DECODED: Case[] = [
-    ['UTF-8 by default', utf8(TEXT), undefined, TEXT],
-    ['UTF-8 after its byte order mark', utf8(MARKED), undefined, TEXT],
     ['UTF-8 by the charset', utf8(TEXT), 'utf-8', TEXT],
     ['UTF-8 by the charset in capitals', utf8(TEXT), 'UTF-8', TEXT],
     ['UTF-8 by the charset without hyphen', utf8(TEXT), 'utf8', TEXT],
     ['ASCII by the charset', PLAIN, 'US-ASCII', '<a/>'],
-    ['UTF-16LE after its byte order mark', utf16le(MARKED), undefined, TEXT],
-    ['UTF-16BE after its byte order mark', utf16be(MARKED), undefined, TEXT],
-    ['UTF-16LE by its first bytes', utf16le(TEXT), undefined, TEXT],
-    ['UTF-16BE by its first bytes', utf16be(TEXT), undefined, TEXT],
     ['UTF-16LE by the charset', utf16le(` ${TEXT}`), 'utf-16le', ` ${TEXT}`],
     ['UTF-16BE by the charset', utf16be(` ${TEXT}`), 'UTF-16BE', ` ${TEXT}`],
     ['UTF-16 by the charset, little-endian by its first bytes', utf16le(TEXT), 'utf-16', TEXT],
@@ -52,10 +47,6 @@ describe('decodeXml', () => {
       declare('x'),
     ],
     ['by the charset, which overrides the XML declaration', utf8(declare('x')), 'utf-8', declare('x')],
-    ['declared UTF-8', utf8(declare('UTF-8')), undefined, declare('UTF-8')],
-    ['declared ASCII', utf8(declare('us-ascii')), undefined, declare('us-ascii')],
-    ['declared UTF-16 that is little-endian', utf16le(declare('UTF-16')), undefined, declare('UTF-16')],
-    ['declared UTF-16 that is big-endian', utf16be(declare('utf-16')), undefined, declare('utf-16')],
     ['an empty message', utf8(''), undefined, ''],
     [
       'a message with two byte order marks, removing the first',
@@ -78,15 +69,10 @@ describe('decodeXml', () => {
       undefined,
       'not valid UTF-8',
     ],
-    ['overlong UTF-8', Buffer.from([0x3c, 0xc0, 0x80]), undefined, 'not valid UTF-8'],
-    ['surrogates in UTF-8', Buffer.from([0x3c, 0xed, 0xa0, 0x80]), undefined, 'not valid UTF-8'],
-    ['UTF-8 cut short', utf8(TEXT).subarray(0, 4), undefined, 'not valid UTF-8'],
     ['bytes beyond ASCII', utf8(TEXT), 'us-ascii', 'The message is not valid US-ASCII.'],
     ['bytes beyond declared ASCII', utf8(declare('US-ASCII') + 'é'), undefined, 'not valid US-ASCII'],
     ['UTF-16LE with half a character', utf16le(TEXT).subarray(0, 5), undefined, 'not valid UTF-16LE.'],
     ['UTF-16BE with half a character', utf16be(TEXT).subarray(0, 5), undefined, 'not valid UTF-16BE.'],
-    ['UTF-16LE with a lone surrogate', utf16le('<\uD800<'), undefined, 'not valid UTF-16LE'],
-    ['UTF-16BE with a lone surrogate', utf16be('<\uDC00'), undefined, 'not valid UTF-16BE'],
     ['UTF-16 declared in UTF-8', utf8(declare('UTF-16')), undefined, 'The XML declaration says UTF-16, but'],
     ['UTF-8 declared in UTF-16', utf16le(declare('UTF-8')), undefined, 'The XML declaration says UTF-8, but'],
     ['the other byte order declared', utf16le(declare('UTF-16BE')), undefined, 'says UTF-16BE, but'],

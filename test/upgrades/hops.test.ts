@@ -5,7 +5,7 @@ import type { Executor, TemplateRun } from '../../src/upgrades/executors/executo
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { type TemplateStepId, simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import type { Server } from '../kit/server.ts';
+import { patchOf, releaseOf } from '../kit/versions.ts';
 import {
   type Failure,
   type Status,
@@ -18,8 +18,7 @@ import {
   useJobs,
 } from './jobs-kit.ts';
 
-let server: Server;
-const { start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status, finish } = useJobs();
 
 const mandatory = 'pat_08122022_2670';
 const elevenOne = 'rel_18052023_3923';
@@ -242,20 +241,11 @@ describe('an upgrade over several versions', () => {
   it('that is cancelled before the hop of a failed release does not repair that release', async () => {
     await start({ SIMULATED_FAILURES: 'app_two:1' });
     const release = {
-      id: 'rel_b',
-      type: 'release',
-      version: '10.9.2',
-      build: '3000',
-      previousReleaseBuild: '1234',
+      ...releaseOf('rel_b', '3000'),
       containers: ['APP_ONE', 'APP_TWO'].map((name) => ({ name, image: `${name}:b` })),
     };
     const added = {
-      id: 'pat_new',
-      type: 'patch',
-      version: '10.9.1',
-      build: '1300',
-      releaseBuild: '1234',
-      previousBuild: '1234',
+      ...patchOf('pat_new'),
       isMandatoryUpdate: true,
       containers: [{ name: 'APP_THREE', image: 'three:2' }],
     };

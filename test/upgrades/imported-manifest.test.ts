@@ -1,22 +1,16 @@
 // The imported manifest through the API: import, refusal, deletion, and a manifest sent with an upgrade.
 import { describe, expect, it } from 'vitest';
-import type { Server } from '../kit/server.ts';
 import { type Failure, admin, patch1, upgrades, useJobs } from './jobs-kit.ts';
+import { patchOf } from '../kit/versions.ts';
 
-let server: Server;
-const { start, upgrade, get, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, finish } = useJobs();
 
 describe('the version manifest', () => {
   const importFile = (content: string) =>
     server.postParts(`${upgrades}/importManifest`, { manifestFile: { name: 'm.json', content } }, admin);
   const own = JSON.stringify([
     {
-      id: 'pat_own',
-      type: 'patch',
-      version: '10.9.1',
-      build: '1300',
-      releaseBuild: '1234',
-      previousBuild: '1234',
+      ...patchOf('pat_own'),
       containers: [{ name: 'MAP_SERVER', image: 'map:1300' }],
     },
   ]);

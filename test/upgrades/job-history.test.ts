@@ -1,7 +1,6 @@
 // Earlier jobs: their pages, how long their messages are kept, and how a failed one still counts after
 // cancelled ones.
 import { describe, expect, it } from 'vitest';
-import type { Server } from '../kit/server.ts';
 import {
   type Failure,
   type Status,
@@ -15,8 +14,7 @@ import {
 } from './jobs-kit.ts';
 import { formOf } from './page-kit.ts';
 
-let server: Server;
-const { running, start, upgrade, release, get, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, release, get, finish } = useJobs();
 
 type Entry = { id: string; state: string };
 type Page = { jobs: Entry[]; total: number };
@@ -85,22 +83,6 @@ describe('the lists of jobs', () => {
     const entry = await get<Entry>(`${path}/${ids[4] ?? ''}`);
     expect(entry).toMatchObject(name === 'jobs' ? { jobId: ids[4] } : { id: ids[4], state: 'cancelled' });
     expect((await server.get(`${path}/unknown?token=${admin}`)).statusCode).toBe(404);
-  });
-
-  it('show 25 jobs on a page, with links to the others', async () => {
-    await start();
-    const ids = await cancelJobs(27);
-    const hrefs = (page: string) =>
-      [...page.matchAll(/href="([^"?]*)">Upgrade from/g)].map(([, href]) => href?.slice(jobsPath.length + 1));
-    const first = await show(jobsPath);
-    expect(hrefs(first)).toEqual(ids.slice(0, 25));
-    expect(first).toContain('Jobs 1 to 25 of 27.');
-    expect(first).toContain('<a href="?start=25&amp;num=25">Next</a>');
-    expect(first).not.toContain(`/${ids[25] ?? ''}"`);
-    const second = await show(`${jobsPath}?start=25&num=25`);
-    expect(hrefs(second)).toEqual(ids.slice(25));
-    expect(second).toContain('Jobs 26 to 27 of 27.');
-    expect(second).toContain('<a href="?start=0&amp;num=25">Previous</a>');
   });
 
   it('begin with the running job', async () => {
@@ -205,7 +187,6 @@ describe('a failed release', () => {
       'The job to 11.0.0.2632 has failed. Upgrade to that version again.',
     );
     await server.close();
-    running.pop();
     await start({}, { store: await server.store.reopen() });
     expect(await refusal(upgrade(patch2))).toBe(earlier);
     await run(release(), 'success');

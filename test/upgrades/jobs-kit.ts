@@ -1,5 +1,4 @@
 // Shared by the tests of upgrade jobs: a server whose steps take one second, and requests to it.
-import { afterEach } from 'vitest';
 import { isJobRunning } from '../../src/upgrades/jobs/job-table.ts';
 import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
 
@@ -29,18 +28,12 @@ export type Failure = { error: { code: number; message: string; details: string[
 export const codesOf = ({ status: { messages } }: Status) => messages.map(({ code }) => code);
 const minute = 60_000;
 
-/** Closes every server after its test. `keep` receives each server that is started. */
-export function useJobs(keep: (started: Server) => void) {
-  let server: Server;
-  const running: Server[] = [];
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.close();
-  });
+/** `server` is the one that the test has started last. */
+export function useJobs() {
+  const server = {} as Server;
 
   async function start(env: Record<string, string> = {}, options: ServerOptions = {}): Promise<void> {
-    server = await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env }, ...options });
-    running.push(server);
-    keep(server);
+    Object.assign(server, await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env }, ...options }));
   }
 
   const upgrade = (id: string, parts: Parameters<Server['postParts']>[1] = {}) =>
@@ -58,5 +51,5 @@ export function useJobs(keep: (started: Server) => void) {
     return status();
   }
 
-  return { running, start, upgrade, release, get, status, finish };
+  return { server, start, upgrade, release, get, status, finish };
 }

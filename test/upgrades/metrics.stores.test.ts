@@ -4,8 +4,7 @@ import { type Server, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
 import { type Status, admin, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status, finish } = useJobs();
 
 /** The metrics of upgrades by name and labels, without the prefix. */
 async function metricsOf(from: Server): Promise<Record<string, number>> {
@@ -88,7 +87,6 @@ it('every end of a run is counted, and the time of the last success is kept', as
 it.runIf(isOnPostgres)('all processes show the same', async () => {
   await start();
   const other = await startServer({ store: await server.store.reopen() });
-  running.unshift(other);
   const { jobId } = (await upgrade(patch1)).json<Status>();
   await server.runtime.advance(2_700);
   await other.runtime.advance(2_700);

@@ -1,24 +1,10 @@
 // The upgrades page while a job runs and after it, also opened with a bearer token. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
-import type { Server } from '../kit/server.ts';
-import {
-  cookie,
-  eleven,
-  formOf,
-  hour,
-  jobPage,
-  linkOf,
-  patch1,
-  token,
-  upgrades,
-  usePage,
-} from './page-kit.ts';
+import { releaseOf } from '../kit/versions.ts';
+import { cookie, eleven, formOf, hour, patch1, token, upgrades, usePage } from './page-kit.ts';
 
-let server: Server;
-const { start, show, open, openWizard, openJob, send, startRelease } = usePage(
-  (started) => (server = started),
-);
+const { server, start, show, open, openWizard, openJob, send, startRelease } = usePage();
 
 describe('a page opened with a token, without a session', () => {
   const openByToken = async (path: string) =>
@@ -104,11 +90,7 @@ describe('while a job runs', () => {
 
 describe('a job of several hops', () => {
   const versions = ['2000', '3000'].map((build, index) => ({
-    id: `rel_${build}`,
-    type: 'release',
-    version: '10.9.2',
-    build,
-    previousReleaseBuild: index === 0 ? '1234' : '2000',
+    ...releaseOf(`rel_${build}`, build, index === 0 ? '1234' : '2000'),
     containers: ['ONE', 'TWO'].slice(0, index + 1).map((name) => ({ name, image: `${name}:${build}` })),
   }));
 
@@ -156,18 +138,6 @@ describe('after a job', () => {
     expect(page).not.toContain('http-equiv="refresh"');
   });
 
-  it('shows why it failed, and resumes it', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    await startRelease();
-    await server.runtime.advance(hour);
-    const failed = await open();
-    expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
-    expect(await send(failed, '/resume')).toBe(upgrades);
-    expect(await open()).toContain('In progress');
-    await server.runtime.advance(hour);
-    expect(await open()).toContain('Succeeded');
-  });
-
   it('shows the messages of one component, of one kind, or that contain a text', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
@@ -209,18 +179,6 @@ describe('after a job', () => {
     const page = await openJob();
     expect(page).toMatch(/<dd>1 h<\/dd>/);
     expect(page).toMatch(/<dt>This run<\/dt>\s*<dd>5 s<\/dd>/);
-  });
-
-  it('rolls back to an earlier patch with two clicks', async () => {
-    await start();
-    await send(await openWizard('pat_28042022_1260'), '/upgrade');
-    await server.runtime.advance(hour);
-    expect(formOf(await open(), '/rollback')).toBeUndefined();
-    const page = await show(linkOf(await open(), 'Roll back …'));
-    expect(await send(page, '/rollback')).toMatch(jobPage);
-    expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
-    await server.runtime.advance(hour);
-    expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
   });
 
   it('lists the job with a link to its page, which says why a button was refused', async () => {

@@ -1,5 +1,5 @@
 // Shared by the tests of the upgrades page: a browser without scripts, which sends the forms of a page.
-import { afterEach, expect } from 'vitest';
+import { expect } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -54,14 +54,12 @@ export function formOf(page: string, actionEnd: string) {
   };
 }
 
-/** Closes every server after its test. `keep` receives each server that is started. */
-export function usePage(keep: (started: Server) => void) {
-  let server: Server;
-  afterEach(() => server.close());
+/** `server` is the one that the test has started. */
+export function usePage() {
+  const server = {} as Server;
 
   async function start(env: Record<string, string> = {}): Promise<void> {
-    server = await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env } });
-    keep(server);
+    Object.assign(server, await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env } }));
   }
 
   const show = async (path: string, query: Record<string, string> = {}) => {
@@ -118,5 +116,17 @@ export function usePage(keep: (started: Server) => void) {
     expect(await send(planned, '/upgrade')).toMatch(jobPage);
   }
 
-  return { start, show, open, openWizard, openPlan, openVersions, openJob, send, upload, startRelease };
+  return {
+    server,
+    start,
+    show,
+    open,
+    openWizard,
+    openPlan,
+    openVersions,
+    openJob,
+    send,
+    upload,
+    startRelease,
+  };
 }

@@ -1,7 +1,6 @@
 // The upgrades page in a browser without scripts, before the first upgrade. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
 import { capitalise } from '../../src/console/labels.ts';
-import type { Server } from '../kit/server.ts';
 import {
   cookie,
   eleven,
@@ -16,10 +15,8 @@ import {
   usePage,
 } from './page-kit.ts';
 
-let server: Server;
-const { start, show, open, openWizard, openPlan, openVersions, send, upload, startRelease } = usePage(
-  (started) => (server = started),
-);
+const { server, start, show, open, openWizard, openPlan, openVersions, send, upload, startRelease } =
+  usePage();
 
 /** As the page links to it. */
 const wizardOf = (id: string) => `${upgrades}/plan?versionManifest=%7B%22id%22%3A%22${id}%22%7D`;
@@ -132,15 +129,6 @@ describe('the page before the first upgrade', () => {
     expect(page).toMatch(/<option value="[^"]*" selected>\s*license\.json, uploaded 2026/);
   });
 
-  it('shows the settings beside the plan, to change them', async () => {
-    await start();
-    const page = await openPlan(eleven, {
-      'Text.licenseUpload': await upload('license.json', '{}'),
-      'Boolean.updateToLatestPatch': '',
-    });
-    expect(await plan(page)).toEqual(JSON.parse(formOf(page, '/upgrade')?.fields.upgradeSettings ?? ''));
-  });
-
   it('offers only files of an allowed type, selects none, and still shows one that was deleted', async () => {
     await start();
     await upload('notes.txt', 'x');
@@ -218,13 +206,6 @@ describe('the page before the first upgrade', () => {
     });
     // A program that sends its token needs none.
     expect((await server.post(`${upgrades}/upgrade`, { ...fields, token, f: 'json' })).statusCode).toBe(200);
-  });
-
-  it('starts a patch without a confirmation', async () => {
-    await start();
-    const page = await openWizard(patch1);
-    expect(page).not.toContain('confirmVersion');
-    expect(await send(page, '/upgrade')).toMatch(jobPage);
   });
 
   it('shows a refused start beside the plan, with the input', async () => {

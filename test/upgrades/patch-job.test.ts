@@ -2,12 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
 import { codesOfPatch } from './message-codes.ts';
 
-let server: Server;
-const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status, finish } = useJobs();
 
 const post = (jobId: string, operation: string) =>
   server.post(`/admin/system/jobs/${jobId}/${operation}`, { token: admin });
@@ -123,7 +121,6 @@ describe('a stopped process', () => {
     await server.runtime.advance(9500);
     const before = await status();
     await server.close();
-    running.pop();
     await start({}, { store: await server.store.reopen() });
     const after = await status();
     expect(after.jobId).toBe(jobId);

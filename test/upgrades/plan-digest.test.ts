@@ -2,19 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
+import { patchOf, releaseOf } from '../kit/versions.ts';
 import { type Failure, admin, eleven, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
 import { cookie, formOf } from './page-kit.ts';
 
-let server: Server;
-const { start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status, finish } = useJobs();
 
 const patch = (image: string, more: object = {}) => ({
-  id: 'pat_own',
-  type: 'patch',
-  version: '10.9.1',
-  build: '1300',
-  releaseBuild: '1234',
-  previousBuild: '1234',
+  ...patchOf('pat_own'),
   containers: [{ name: 'MAP_SERVER', image, ...more }],
 });
 const fileOf = (...versions: object[]) => ({ name: 'm.json', content: JSON.stringify(versions) });
@@ -61,11 +56,7 @@ describe('the digest of a plan', () => {
   it('depends on the versions of every hop', async () => {
     await start();
     const release = (id: string, build: string, previousReleaseBuild: string) => ({
-      id,
-      type: 'release',
-      version: '10.9.2',
-      build,
-      previousReleaseBuild,
+      ...releaseOf(id, build, previousReleaseBuild),
       containers: [{ name: 'MAP_SERVER', image: 'server:1' }],
     });
     const hop = {

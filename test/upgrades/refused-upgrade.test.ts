@@ -3,12 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
 import { type Inventory, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
-import type { Server } from '../kit/server.ts';
 import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-kit.ts';
 import { codesOfPatch } from './message-codes.ts';
 
-let server: Server;
-const { start, upgrade, get, status } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status } = useJobs();
 
 describe('a refused upgrade', () => {
   it('leaves no job, no message and no read-only mode, and reports every problem', async () => {

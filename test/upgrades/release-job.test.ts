@@ -2,11 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { codes as allCodes } from '../../src/upgrades/jobs/messages.ts';
-import type { Server } from '../kit/server.ts';
 import { type Failure, type Status, admin, codesOf, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { start, upgrade, release, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, release, get, status, finish } = useJobs();
 
 /** The codes of `count` deployments. */
 const deploymentCodes = (count: number) => Array.from({ length: count }, () => [2101, 2038, 2103, 2175]);

@@ -5,11 +5,10 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { RefusedError } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Workload } from '../../src/upgrades/planning/workloads.ts';
-import type { Server } from '../kit/server.ts';
+import { patchOf } from '../kit/versions.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { running, start, upgrade, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, status, finish } = useJobs();
 
 const post = (id: string, operation: 'cancel' | 'resume') =>
   server.post(`/admin/system/jobs/${id}/${operation}`, { token: admin });
@@ -105,7 +104,6 @@ describe('a job that reverts its workloads', () => {
   it('keeps its deadline in the process that takes it over', async () => {
     const failing = await beginReverting({ REVERT_TIMEOUT_SECONDS: '3' });
     await server.close();
-    running.pop();
     // The clock of the next server begins where that of the first began: 16 seconds before the deadline.
     await start(
       { UPGRADE_STEP_MS: '10000', REVERT_TIMEOUT_SECONDS: '3' },
@@ -135,23 +133,6 @@ describe('a job that reverts its workloads', () => {
     expect(failed.status.state).toBe('failed');
     return { failed, tried };
   }
-
-  it('tries a workload once, reports each that fails, and continues with the next', async () => {
-    const { failed, tried } = await fail(
-      patch1,
-      'SECURITY_DIRECTORY',
-      () => new Error('another client has changed it.'),
-    );
-    expect(tried).toEqual(['SECURITY_DIRECTORY', 'GATEWAY_PROXY', 'GATEWAY_INGRESS']);
-    expect(codesOf(failed).slice(-5)).toEqual([2901, 2901, 2901, 2901, 2166]);
-    expect(failed.status.messages.at(-2)?.message).toBe(
-      'The job failed at the step "Put back GATEWAY_INGRESS": another client has changed it.',
-    );
-    // Nothing is left to revert, so a resume installs the patch.
-    await post(failed.jobId, 'resume');
-    expect(messagesAfter(failed, await finish())[0]?.message).toBe('The job was resumed by administrator.');
-    expect((await status()).status.state).toBe('success');
-  });
 
   it('continues with the others if one is refused, and a resume reverts only that one', async () => {
     let isRefusing = true;
@@ -191,12 +172,7 @@ describe('a job that reverts its workloads', () => {
   it('does not revert an earlier change of a workload before a later one that was refused', async () => {
     const containers = (...images: string[]) => images.map((image) => ({ name: image.split(':')[0], image }));
     const first = {
-      id: 'first',
-      type: 'patch',
-      version: '10.9.1',
-      build: '1300',
-      releaseBuild: '1234',
-      previousBuild: '1234',
+      ...patchOf('first'),
       containers: containers('MAP_SERVER:2', 'MAP_TILES:2'),
     };
     const second = {

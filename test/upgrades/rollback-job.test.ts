@@ -1,6 +1,5 @@
 // A rollback through the API: its targets, its messages, and containers that it removes.
 import { describe, expect, it } from 'vitest';
-import type { Server } from '../kit/server.ts';
 import {
   type Failure,
   type Message,
@@ -13,9 +12,9 @@ import {
   useJobs,
 } from './jobs-kit.ts';
 import { codesOfRollback } from './message-codes.ts';
+import { patchOf } from '../kit/versions.ts';
 
-let server: Server;
-const { start, upgrade, get, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, finish } = useJobs();
 
 describe('a rollback', () => {
   it('goes back to an earlier patch or the release, with all messages in order', async () => {
@@ -53,12 +52,7 @@ describe('a rollback of a new container', () => {
   it('removes the container, and the target version keeps the messages of its job', async () => {
     await start();
     const at = (id: string, build: string, previousBuild: string, more: object) => ({
-      id,
-      type: 'patch',
-      version: '10.9.1',
-      build,
-      releaseBuild: '1234',
-      previousBuild,
+      ...patchOf(id, build, previousBuild),
       containers: [],
       ...more,
     });

@@ -1,11 +1,9 @@
 // Requests while an upgrade job runs: closed resources, refused writes, and waiting for messages.
 import { describe, expect, it } from 'vitest';
 import { hashToken, tokens } from '../../src/auth/token.ts';
-import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, get, status, finish } = useJobs();
 
 describe('while a job runs', () => {
   it('child resources, a second job and other writes are refused, and reading works', async () => {

@@ -2,14 +2,9 @@
 import { expect } from 'vitest';
 import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
-import type { Server } from '../kit/server.ts';
 import { type Status, admin, patch1, useJobs } from './jobs-kit.ts';
 
-/** The server of the present test. */
-export let server: Server;
-export const { running, start, upgrade, release, get, status, finish } = useJobs(
-  (started) => (server = started),
-);
+export const { server, start, upgrade, release, get, status, finish } = useJobs();
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -29,7 +24,6 @@ export async function schedule(aheadMs = hour): Promise<{ startAt: number; jobId
 /** Another process continues with the same store at this time. */
 export async function restartAt(at: number, env: Record<string, string> = {}): Promise<void> {
   await server.close();
-  running.pop();
   await start(env, { store: await server.store.reopen(), runtime: createFakeRuntime(at) });
   await server.runtime.advance(0);
 }

@@ -2,11 +2,9 @@
 // and after the work.
 import { describe, expect, it } from 'vitest';
 import { templateSteps } from '../../src/upgrades/planning/step-ids.ts';
-import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { start, upgrade, release, status, finish } = useJobs((started) => (server = started));
+const { server, start, upgrade, release, status, finish } = useJobs();
 
 type PlannedStep = { seqNum: number; id: string; codes: number[]; performedBy: string; workload?: string };
 type Planned = { steps: PlannedStep[]; notices: string[]; problems: string[] };
@@ -81,14 +79,6 @@ describe('a plan', () => {
       'component-end',
     ]);
   });
-
-  it('lists the steps that are skipped', async () => {
-    await start({ SIMULATED_STEP_TEMPLATES: 'database-engine' });
-    const { steps, notices } = await plan(eleven);
-    const skipped = templateSteps.filter((id) => id !== 'database-engine');
-    expect(steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id)).toEqual(skipped);
-    expect(notices).toEqual([`These steps have no step template and are skipped: ${skipped.join(', ')}.`]);
-  });
 });
 
 describe('a job', () => {
@@ -104,15 +94,6 @@ describe('a job', () => {
     expect(codesOf(done)).not.toContain(2906);
     const whenOf = (wanted: number) => done.status.messages.find(({ code }) => code === wanted)?.when;
     expect(whenOf(2181)).toBe(whenOf(2179));
-  });
-
-  it('records a start before the work and the rest after it', async () => {
-    await start();
-    await upgrade(patch1);
-    const done = await finish();
-    const whenOf = (wanted: number) => done.status.messages.find(({ code }) => code === wanted)?.when ?? 0;
-    expect(whenOf(2180)).toBe(whenOf(2179));
-    expect(whenOf(2181) - whenOf(2180)).toBe(1000);
   });
 
   it('runs the listed hooks', async () => {

@@ -5,12 +5,11 @@ import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
-import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
+import { releaseOf } from '../kit/versions.ts';
 import { type Failure, admin, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
-let server: Server;
-const { start, finish, status } = useJobs((started) => (server = started));
+const { server, start, finish, status } = useJobs();
 
 /** Starts a server with an uploaded license; `count` makes a request and returns what the request read. */
 async function startCounting() {
@@ -64,11 +63,7 @@ it('plan reads an upload once, however often the settings name it, and only uplo
     validFileExtensions: index === 0 ? ['zip'] : ['json'],
   }));
   const release = {
-    id: 'rel_own',
-    type: 'release',
-    version: '10.9.2',
-    build: '2000',
-    previousReleaseBuild: '1234',
+    ...releaseOf('rel_own'),
     containers: [],
     userForm: [{ groupInputs: inputs }],
   };

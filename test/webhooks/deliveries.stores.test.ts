@@ -29,17 +29,6 @@ describe('ping', () => {
   });
 });
 
-it('a redelivered ping is attempted once and does not count as a failure', async () => {
-  const { id } = await hooks.register();
-  hooks.answerWith(500);
-  const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
-  await hooks.settle();
-  await hooks.act(`${id}/deliveries/${deliveryId}/redeliver`);
-  await hooks.runtime.advance(3_600_000);
-  expect(hooks.arrivals).toHaveLength(2);
-  expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
-});
-
 describe('deliveries', () => {
   it('are listed in pages, newest first', async () => {
     const { id } = await hooks.register();

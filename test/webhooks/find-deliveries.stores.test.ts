@@ -76,17 +76,3 @@ it('a filter with faults is refused, and the answer names each of them', async (
     'num: must be an integer from 1 to 100.',
   ]);
 });
-
-it('the page of all deliveries shows their webhooks, and the filter, which its pager keeps', async () => {
-  const { id } = await hooks.register({ name: 'one', active: 'false' });
-  for (const eventId of ['e1', 'e2']) await hooks.publish({ eventId, changeType: 'Opened' });
-  const page = await hooks.get('/admin/services/webhooks/deliveries?changeType=Opened&num=1&f=html', {
-    authorization: hooks.administrator.authorization,
-  });
-  expect(page.statusCode).toBe(200);
-  expect(page.body).toContain(`href="/admin/services/webhooks/${id}"`);
-  expect(page.body).toMatch(/<option value="Opened" selected>/);
-  expect(page.body).toContain('<option value="missed"');
-  expect(page.body).toContain('?changeType=Opened&amp;start=1&amp;num=1"');
-  expect(page.body).not.toContain('>pending</span>');
-});

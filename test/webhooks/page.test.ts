@@ -9,12 +9,12 @@ import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { perTest } from '../kit/cleanup.ts';
-import { quick, startHooks } from '../kit/hooks.ts';
+import { startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
 const hooks = perTest(startHooks);
 
-const { see, press, failOnce } = browse(() => hooks);
+const { see, press } = browse(() => hooks);
 
 /** The names of the webhooks in the table. */
 const namesIn = (page: string) =>
@@ -23,16 +23,6 @@ const namesIn = (page: string) =>
   );
 
 describe('the list', () => {
-  it('says how many events were not delivered, and why the last one was not', async () => {
-    await hooks.act('settings', { ...quick, notificationAttempts: '1', numberOfFailures: '100' });
-    await hooks.register({ name: 'One' });
-    hooks.answerWith(200, 200, 500);
-    for (let count = 0; count < 3; count += 1) await failOnce();
-    const page = await see(all);
-    expect(textOf(page)).toMatch(/One \S+ Last delivery failed 1 of 100 failures 1 failed/);
-    expect(page).toContain('title="The receiver answered 500."');
-  });
-
   it('has buttons that return to the list, and deactivates in two steps', async () => {
     const { id } = await hooks.register({ name: 'One' });
     hooks.answerWith(500, 200);

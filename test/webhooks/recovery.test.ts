@@ -132,21 +132,6 @@ describe('redelivery by filter', () => {
     expect(filters).toHaveLength(2);
   });
 
-  it('repeats what failed again, with the next request', async () => {
-    const { id } = await hooks.register();
-    await fail('e1');
-    hooks.answerWith(500);
-    await hooks.act(`${id}/redeliver`);
-    await hooks.settle();
-    await hooks.runtime.advance(1_000);
-    hooks.answerWith(200);
-    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 1 });
-    await hooks.settle();
-    const [last, between, first] = (await hooks.deliveriesOf(id)).deliveries;
-    expect([last?.redeliveryOf, between?.redeliveryOf]).toEqual([between?.id, first?.id]);
-    expect(arrived()).toEqual(['e1', 'e1']);
-  });
-
   it('of all webhooks skips inactive ones, and is a conflict for one that is inactive', async () => {
     const [one, two] = [await hooks.register(), await hooks.register()];
     await fail('e1', 'e2');
@@ -236,19 +221,6 @@ describe('what was not delivered', () => {
     expect(await stateOf(id)).toEqual(['ok', 0, true]);
   });
 
-  it('is neither pending nor a ping', async () => {
-    const { id } = await hooks.register();
-    hooks.answerWith(500);
-    await hooks.act(`${id}/ping`);
-    await hooks.settle();
-    hooks.httpClient.receiver = blackHole;
-    await hooks.publish();
-    await hooks.settle();
-    await hooks.runtime.advance(1_000);
-    expect(await statesOf(id)).toEqual(['pending', 'failed']);
-    expect(await stateOf(id)).toEqual(['ok', 0, true]);
-  });
-
   it('also counts while the webhook is failing, deactivated or inactive', async () => {
     await hooks.act('settings', { numberOfFailures: '2' });
     const { id } = await hooks.register();
@@ -293,14 +265,6 @@ describe('what was not delivered', () => {
     expect(await hooks.act(`${id}/redeliver`, { state: 'failed' })).toMatchObject({ matched: 2 });
     await hooks.settle();
     expect(arrived()).toEqual(['e1', 'e2', 'e3']);
-  });
-
-  it('cannot be dismissed in read-only mode', async () => {
-    const { id } = await hooks.register();
-    await fail('e1');
-    await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
-    expect(await refusal(`${id}/dismiss`)).toMatchObject([503, {}]);
-    expect(await stateOf(id)).toEqual(['behind', 1, true]);
   });
 
   it('is redelivered by the activation, if redeliver=true', async () => {

@@ -89,23 +89,3 @@ it('reports all problems at once and then stores nothing', async () => {
   ]);
   expect((await server.get(`${path}?token=${token}`)).json()).toEqual(initial);
 });
-
-it('shows a form with the current values', async () => {
-  const cookie = `steward_session=${token}`;
-  const page = await server.get(path, { accept: 'text/html', cookie });
-  expect(page.statusCode).toBe(200);
-  expect(page.body).toMatch(/name="notificationAttempts"[^>]* value="3"/);
-  const formToken = /name="token" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
-  const bad = await server.post(path, { token: formToken, f: 'html', notificationAttempts: '9' }, { cookie });
-  expect(bad.statusCode).toBe(400);
-  expect(bad.body).toContain('Attempts per delivery must be an integer from 1 to 5.');
-  expect(bad.body).toContain('id="notificationAttempts-problem">Must be an integer from 1 to 5.');
-  expect(bad.body).toMatch(/name="notificationAttempts"[^>]* value="9"/);
-  const good = await server.post(
-    path,
-    { token: formToken, f: 'html', notificationAttempts: '4' },
-    { cookie },
-  );
-  expect([good.statusCode, good.headers.location]).toEqual([303, path]);
-  expect((await server.get(`${path}?token=${token}`)).json()).toMatchObject({ notificationAttempts: 4 });
-});

@@ -9,7 +9,7 @@ import { all, browse, textOf } from './page-kit.ts';
 
 const hooks = perTest(startHooks);
 
-const { cookie, see, press } = browse(() => hooks);
+const { see, press } = browse(() => hooks);
 
 describe('a webhook', () => {
   it('shows the result of the last ping, and reads the page often until there is one', async () => {
@@ -41,25 +41,6 @@ describe('a webhook', () => {
     expect(textOf(await see(`${all}/${id}`))).toContain('204 after 0 ms. ');
     await hooks.runtime.advance(3_600_000);
     expect(textOf(await see(`${all}/${id}`))).not.toContain('Last ping');
-  });
-
-  it('has one button that redelivers every failed delivery', async () => {
-    await hooks.act('settings', { ...quick, numberOfFailures: '100', notificationAttempts: '1' });
-    const { id } = await hooks.register();
-    hooks.answerWith(500);
-    for (let count = 0; count < 12; count += 1) await hooks.publish();
-    await hooks.runtime.advance(600_000);
-    const page = await see(`${all}/${id}`);
-    expect(textOf(page)).toMatch(
-      /Last delivery failed Active\. 12 failures since \S+ \S+ UTC \. .*Last response , 10 min ago : 500 after/,
-    );
-    hooks.answerWith(200);
-    expect(await press(page, `${all}/${id}/redeliver`)).toBe(`${all}/${id}`);
-    for (let count = 0; count < 3; count += 1) await hooks.runtime.advance(1000);
-    const after = await see(`${all}/${id}`);
-    expect(textOf(after)).toContain('All 24 kept deliveries');
-    expect(textOf(after)).not.toContain('not delivered');
-    expect(after).toContain('<div class="health good" id="health"');
   });
 
   it('says why it was deactivated: how often it failed since when, and what the receiver answered last', async () => {
@@ -102,20 +83,6 @@ describe('a webhook', () => {
     await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(2);
     expect(textOf(await see(`${all}/${id}`))).not.toContain('not delivered');
-  });
-
-  it('is no longer behind after Dismiss, and gets nothing', async () => {
-    const { id } = await hooks.register({ active: 'false' });
-    await hooks.publish();
-    await hooks.act(`${id}/activate`);
-    const page = await see(`${all}/${id}`);
-    expect(textOf(page)).toContain('Behind');
-    await press(page, `${all}/${id}/dismiss`);
-    const after = textOf(await see(`${all}/${id}`));
-    expect(after).not.toContain('Behind');
-    expect(after).not.toContain('Redeliver 1 event');
-    await hooks.runtime.advance(1000);
-    expect(hooks.arrivals).toEqual([]);
   });
 
   it('counts up to 1,000 deliveries that can be redelivered, as the lists do, and redelivers all of them', async () => {
@@ -217,16 +184,6 @@ describe('deliveries', () => {
     expect(next).toBe(`${path}/${second?.id}`);
     expect(await see(next)).toContain(`href="${path}/${first?.id}">Repeats an earlier delivery`);
     expect(await see(`${path}/${first?.id}`)).toContain(`href="${path}/${second?.id}">Was redelivered`);
-  });
-
-  it('of another webhook are not found', async () => {
-    const one = await hooks.register();
-    const other = await hooks.register();
-    await hooks.publish();
-    await hooks.settle();
-    const [delivery] = (await hooks.deliveriesOf(one.id)).deliveries;
-    const path = `${all}/${other.id}/deliveries/${delivery?.id}`;
-    expect((await hooks.get(path, { accept: 'text/html', cookie: cookie() })).statusCode).toBe(404);
   });
 
   it('show that the first attempt is due or in progress', async () => {

@@ -113,7 +113,6 @@ describe('as a CSV file', () => {
 
   it('contains 100,000 rows at most', async () => {
     const own = await startServer();
-    const { read } = own.store.audit;
     const portion = Array.from({ length: 999 }, () => auditEntry());
     own.store.audit.read = async function* () {
       for (;;) yield await Promise.resolve(portion);
@@ -122,12 +121,10 @@ describe('as a CSV file', () => {
       authorization: `Bearer ${own.token('administrator')}`,
     });
     expect(response.body.split('\r\n')).toHaveLength(100_002);
-    own.store.audit.read = read;
   });
 
   it('is read from the store only as fast as the client reads it', async () => {
     const own = await startServer();
-    const { read } = own.store.audit;
     const changes = [{ field: 'description', before: null, after: 'x'.repeat(20_000) }];
     const batch = Array.from({ length: 100 }, () => auditEntry({ changes }));
     let batches = 0;
@@ -146,12 +143,10 @@ describe('as a CSV file', () => {
     // The buffers of the operating system have some, all would be 1,000.
     expect(batches).toBeLessThan(50);
     socket.destroy();
-    own.store.audit.read = read;
   });
 
   it('is an error if the store is unavailable', async () => {
     const own = await startServer();
-    const { read } = own.store.audit;
     own.store.audit.read = async function* () {
       yield await Promise.reject(new Error('broken'));
     };
@@ -160,7 +155,6 @@ describe('as a CSV file', () => {
     });
     expect(response.statusCode).toBe(500);
     expect(response.json()).toMatchObject({ status: 'error', error: { code: 500 } });
-    own.store.audit.read = read;
   });
 
   it('exists for no other resource', async () => {

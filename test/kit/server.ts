@@ -158,10 +158,11 @@ export async function startServer({
   const common = appOptions(config, runtime, logLines);
   const app = await createAppOn(store, { ...common, httpClient, metricsMaxAgeMs: 0, ...options });
 
+  // A test may replace the reading of entries.
+  const readEntries = store.audit.read.bind(store.audit);
   const close = closeOnce(async () => {
     // A database notes its entries itself, before it is emptied or dropped.
-    if (!isOnPostgres)
-      for await (const entries of store.audit.read({}, 0)) noteRecord(JSON.stringify(entries));
+    if (!isOnPostgres) for await (const entries of readEntries({}, 0)) noteRecord(JSON.stringify(entries));
     const isClosed = app.close();
     // Attempts in progress have some seconds to end, which pass only on the fake clock.
     await runtime.advance(10_000);

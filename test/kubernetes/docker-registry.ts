@@ -13,8 +13,6 @@ export const isInstalled = spawnSync('docker-registry', ['--version']).status ==
 export const credentials = { username: 'robot', password: 'registry password' };
 const passwordHash = '$2y$04$YxgmLKwn0vStdz84CLzXoOBB0kkLvT1s.B1uw3KvdUj4JV3.up4/a';
 
-export type DockerRegistry = Awaited<ReturnType<typeof startDockerRegistry>>;
-
 type Authentication =
   | { readonly kind: 'none' | 'basic' }
   /** The token service, and the certificate of the key that signs its tokens. */

@@ -12,8 +12,6 @@ export type Asked = {
 
 export type Answer = (response: ServerResponse, asked: Asked) => void;
 
-export type HostileRegistry = Awaited<ReturnType<typeof startHostileRegistry>>;
-
 /** No text of Steward may contain this. */
 export const bodyText = 'the body of an answer';
 

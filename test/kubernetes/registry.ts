@@ -53,7 +53,6 @@ export function createRegistry(storage: Storage) {
   const exists = ({ resource, namespace, name = '' }: Target) =>
     storage.get(resource, namespace, name) !== undefined;
 
-  /** A dry run checks everything and stores nothing. */
   function create(target: Target, given: unknown): KubeObject {
     const { resource, namespace } = target;
     const body = read(target, given);

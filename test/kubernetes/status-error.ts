@@ -95,15 +95,9 @@ export const invalid = (resource: Resource, name: string, field: string, why: st
     },
   );
 
-/** A patch that cannot be applied. For a JSON Patch the message has no reason. */
-export const unprocessable = (why?: string) =>
-  new StatusError(
-    422,
-    'Invalid',
-    why === undefined
-      ? 'the server rejected our request due to an error in our request'
-      : ` "" is invalid: patch: Invalid value: ${why}`,
-  );
+/** A patch that cannot be applied. */
+export const unprocessable = (why: string) =>
+  new StatusError(422, 'Invalid', ` "" is invalid: patch: Invalid value: ${why}`);
 
 export const unsupportedMediaType = (accepted: string[]) =>
   new StatusError(

@@ -20,8 +20,6 @@ export type HaltPoint = 'before the plan' | 'in the step' | 'before the record' 
 /** What happens to the next update when the database becomes unavailable. */
 export type Outage = 'nothing is stored' | 'the answer is lost';
 
-export type Peer = Awaited<ReturnType<typeof startPeer>>;
-
 export type PeerOptions = {
   fails?: ((workload: string) => boolean) | undefined;
   /** Does the work of the steps. Default: nothing. */

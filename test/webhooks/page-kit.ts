@@ -32,11 +32,5 @@ export function browse(hooks: () => Hooks) {
     return String(answer.headers.location).replace(/[?&]done=\w+$/, '');
   }
 
-  /** Publishes an event and waits for three attempts. */
-  async function failOnce() {
-    await hooks().publish();
-    await hooks().runtime.advance(20_000);
-  }
-
-  return { cookie, see, press, failOnce };
+  return { cookie, see, press };
 }

@@ -189,7 +189,6 @@ function modeCard(options: HomeOptions, { href, caller, now }: PageContext<unkno
     figure: isReadOnly ? html`Read-only` : html`<span class="claim">Accepts changes</span>`,
     severity: isReadOnly ? 'warn' : undefined,
     lines: [
-      reason === 'administrator' && html`Set by an administrator.`,
       isReadOnly && message !== '' && html`${message}`,
       isAdministrator && reason !== 'upgrade' && html`<a href="${href('mode')}">Read-only mode</a>`,
       isAdministrator && html`Started ${renderAgo(startedAt, now)}`,

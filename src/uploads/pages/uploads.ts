@@ -42,11 +42,7 @@ export function uploadsView(uploads: readonly Upload[], page: PageContext<unknow
       { label: 'Uploaded', sort: 'date', cell: ({ date }) => renderAgo(date, page.now) },
       {
         label: 'Actions',
-        cell: (upload) =>
-          renderMenu(upload.itemID, upload.itemName, [
-            html`<a href="${page.here(upload.itemID)}">Open</a>`,
-            deleteLink(upload, page),
-          ]),
+        cell: (upload) => renderMenu(upload.itemID, upload.itemName, [deleteLink(upload, page)]),
       },
     ],
   });

@@ -129,6 +129,16 @@ describe('the page before the first upgrade', () => {
     expect(page).toMatch(/<option value="[^"]*" selected>\s*license\.json, uploaded 2026/);
   });
 
+  it('shows the settings beside the plan, to change them', async () => {
+    await start();
+    const page = await openPlan(eleven, {
+      'Text.licenseUpload': await upload('license.json', '{}'),
+      'Boolean.updateToLatestPatch': '',
+    });
+    expect(await plan(page)).toEqual(JSON.parse(formOf(page, '/upgrade')?.fields.upgradeSettings ?? ''));
+    expect(page).toMatch(/license\.json, uploaded\s*<time datetime="2026/);
+  });
+
   it('offers only files of an allowed type, selects none, and still shows one that was deleted', async () => {
     await start();
     await upload('notes.txt', 'x');

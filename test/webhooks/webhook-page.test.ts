@@ -80,6 +80,9 @@ describe('a webhook', () => {
       'Activate and redeliver 2 events Dismiss 2 events not delivered 2: The webhook was inactive',
     );
     await press(page, `${all}/${id}/activate`);
+    const running = textOf(await see(`${all}/${id}`));
+    expect(running).toContain('A redelivery is running.');
+    expect(running).not.toMatch(/Redeliver \d/);
     await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(2);
     expect(textOf(await see(`${all}/${id}`))).not.toContain('not delivered');

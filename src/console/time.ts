@@ -7,7 +7,7 @@ export function formatTime(at: number): string {
 }
 
 /** As the API writes it, and `renderSentence` finds it. */
-export const toIsoTime = (at: number): string => new Date(at).toISOString();
+const toIsoTime = (at: number): string => new Date(at).toISOString();
 
 export function renderTime(at: number): Html {
   return html`<time datetime="${toIsoTime(at)}">${formatTime(at)}</time>`;

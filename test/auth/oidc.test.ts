@@ -295,7 +295,9 @@ describe('the provider', () => {
 });
 
 describe('LOCAL_SIGN_IN=false', () => {
-  const closed = perTest(() => startWith(provider, { env: { LOCAL_SIGN_IN: 'false', ADMIN_USERNAME: 'administrator' } }));
+  const closed = perTest(() =>
+    startWith(provider, { env: { LOCAL_SIGN_IN: 'false', ADMIN_USERNAME: 'administrator' } }),
+  );
 
   it('hides the password form', async () => {
     const { body } = await closed.get('/admin/mode', html);

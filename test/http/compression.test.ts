@@ -19,9 +19,11 @@ const service = {
 };
 const many = Array.from({ length: 100 }, (_, n) => ({ ...service, serviceName: `Many${n}` }));
 
-const server = perFile(() => startServer({
+const server = perFile(() =>
+  startServer({
     catalog: { ...sampleCatalog, services: [...sampleCatalog.services, ...many] },
-  }));
+  }),
+);
 
 const post = postTo(() => server);
 const get = (url: string, headers: Record<string, string> = {}) => server.http.inject({ url, headers });

@@ -5,7 +5,9 @@ import { perTest } from '../kit/cleanup.ts';
 import { bodyOf, quick, startHooks } from '../kit/hooks.ts';
 import { job } from '../store/definitions.ts';
 
-const hooks = perTest(() => startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } }));
+const hooks = perTest(() =>
+  startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } }),
+);
 
 const received = () =>
   hooks.arrivals.map((sent) => bodyOf(sent)).map(({ type, service, data }) => ({ type, service, data }));

@@ -47,11 +47,11 @@ export type EventType = {
   readonly example: { readonly service: string | null; readonly data: Readonly<Record<string, Json>> };
 };
 
-function eventType<D extends EventType['example']['data']>(
+function eventType(
   type: string,
   description: string,
   data: z.ZodType,
-  example: D,
+  example: EventType['example']['data'],
   service: string | null = null,
 ): EventType {
   return { type, description, data, example: { service, data: example } };

@@ -390,8 +390,7 @@ it.each(stores)(
       // PostgreSQL is slower, so it gets fewer runs, and its failures are not simplified. A test that exceeded its time
       // would not print the seed.
       {
-        interruptAfterTimeLimit: 0.8 * timeoutMs,
-        markInterruptAsFailure: true,
+        plugins: [fc.interruptAfterTimeLimit(0.8 * timeoutMs, { failOnInterrupt: true })],
         ...(name === 'memory' ? { numRuns: runs } : { numRuns: Math.ceil(runs / 5), endOnFailure: true }),
       },
     );

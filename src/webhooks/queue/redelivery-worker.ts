@@ -57,7 +57,7 @@ export class RedeliveryWorker {
       } catch (error) {
         stopping.throwIfAborted();
         // A task of its own, so that the failure is reported and the work goes on later.
-        tasks.start('redelivery', () => Promise.reject(error as Error));
+        tasks.start('redelivery', () => Promise.reject(error));
         await runtime.sleep(retryAfterErrorMs, stopping);
       }
     }

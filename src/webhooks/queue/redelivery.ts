@@ -87,7 +87,7 @@ export async function countMatched(
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     let left = most + 1;
-    while (rest.length > 0 && left > 0 && performance.now() < lateAt) {
+    for (let isLate = false; rest.length > 0 && left > 0 && !isLate; isLate = performance.now() >= lateAt) {
       const part = { ...request, webhooks: rest.splice(0, countedTogether), most: left };
       for (const [id, count] of await store.deliveries.countMatched(part)) {
         counts.set(id, count);

@@ -57,7 +57,9 @@ export class RedeliveryWorker {
       } catch (error) {
         stopping.throwIfAborted();
         // A task of its own, so that the failure is reported and the work goes on later.
-        tasks.start('redelivery', () => Promise.reject(error));
+        tasks.start('redelivery', () => {
+          throw error;
+        });
         await runtime.sleep(retryAfterErrorMs, stopping);
       }
     }

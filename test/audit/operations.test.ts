@@ -15,7 +15,7 @@ const post = (server: Server, path: string, fields: Fields = {}) =>
 
 const shared = perFile(startServer);
 let operations: string[];
-beforeAll(async () => {
+beforeAll(() => {
   operations = [...auditedOperations(shared)].map(([name]) => name).filter((name) => !isPublish(name));
 });
 

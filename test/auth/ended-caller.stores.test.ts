@@ -52,7 +52,7 @@ beforeEach(async () => {
     ),
   );
 });
-afterEach(async () => {
+afterEach(() => {
   one.http.server.closeAllConnections();
 });
 

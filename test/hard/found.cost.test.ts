@@ -9,7 +9,7 @@ import { judge } from './fuzz-verdict.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
 const server = perFile(startListening);
-afterAll(async () => {
+afterAll(() => {
   // Without this, close would wait for requests that never got a response.
   server.http.server.closeAllConnections();
 });

@@ -18,7 +18,7 @@ let wires: Wire[];
 beforeEach(() => {
   wires = [];
 });
-afterEach(async () => {
+afterEach(() => {
   for (const { socket } of wires) socket.destroy();
 });
 

@@ -73,7 +73,7 @@ describe.each(catalogs)('the responses for %s', (_kind, catalog, folder) => {
   beforeAll(async () => {
     schema = await schemaOf(server);
   });
-  afterAll(async () => {
+  afterAll(() => {
     schema.dispose();
   });
 

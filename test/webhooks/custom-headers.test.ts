@@ -7,7 +7,7 @@ import { perTest } from '../kit/cleanup.ts';
 import { startHooks } from '../kit/hooks.ts';
 
 const hooks = perTest(() => startHooks({ env: { LEGACY_SIGNATURE_HEADER: 'X-Signature' } }));
-afterEach(async () => {
+afterEach(() => {
   vi.useRealTimers();
 });
 

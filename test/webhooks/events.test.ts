@@ -7,7 +7,7 @@ import { blackHole } from '../kit/http-client.ts';
 import { isOnPostgres } from '../kit/store.ts';
 
 const hooks = perTest(startHooks);
-afterEach(async () => {
+afterEach(() => {
   vi.useRealTimers();
 });
 

@@ -16,7 +16,7 @@ const initial = {
 
 const server = perTest(startServer);
 let token: string;
-beforeEach(async () => {
+beforeEach(() => {
   token = server.token('administrator');
 });
 

@@ -5,10 +5,10 @@ import { perTest } from '../kit/cleanup.ts';
 import { startHooks } from '../kit/hooks.ts';
 
 const hooks = perTest(startHooks);
-beforeEach(async () => {
+beforeEach(() => {
   vi.setSystemTime(hooks.runtime.now());
 });
-afterEach(async () => {
+afterEach(() => {
   vi.useRealTimers();
 });
 

@@ -51,19 +51,20 @@ export class RedeliveryWorker {
 
   async #work(stopping: AbortSignal): Promise<void> {
     const { store, runtime, tasks } = this.#options;
-    while (store.count(redeliveries) > 0) {
-      try {
+    try {
+      while (store.count(redeliveries) > 0)
         if (!(await this.#advanceAll(stopping))) await runtime.sleep(lookAgainMs, stopping);
-      } catch (error) {
-        stopping.throwIfAborted();
-        // A task of its own, so that the failure is reported and the work goes on later.
-        tasks.start('redelivery', () => {
-          throw error;
-        });
-        await runtime.sleep(retryAfterErrorMs, stopping);
-      }
+    } catch (error) {
+      tasks.start('redelivery', (signal) => this.#wakeLater(signal));
+      throw error;
+    } finally {
+      this.#isWorking = false;
     }
-    this.#isWorking = false;
+  }
+
+  async #wakeLater(stopping: AbortSignal): Promise<void> {
+    await this.#options.runtime.sleep(retryAfterErrorMs, stopping);
+    this.#wake();
   }
 
   /** Returns whether a batch of any redelivery was created, or one has ended. */

@@ -111,12 +111,14 @@ export function createApi() {
     const { kind, group } = target.resource;
     const apiVersion = group === '' ? target.version : `${group}/${target.version}`;
     const limit = Number(query.get('limit') ?? '0') || items.length;
-    const rest = items.length > limit && { continue: 'next', remainingItemCount: items.length - limit };
+    const from = Number(query.get('continue') ?? '0');
+    const left = items.length - from - limit;
+    const rest = left > 0 && { continue: String(from + limit), remainingItemCount: left };
     return {
       kind: `${kind}List`,
       apiVersion,
       metadata: { resourceVersion: storage.version(), ...rest },
-      items: items.slice(0, limit),
+      items: items.slice(from, from + limit),
     };
   }
 

@@ -226,6 +226,21 @@ describe('a change by another client', () => {
   });
 });
 
+describe('a workload that is being deleted', () => {
+  it('fails every step at once, and no resume is asked for', async () => {
+    const { on, executor, patches } = await open();
+    await executor.apply(toImage('a:2-stuck'), context);
+    const { metadata, ...rest } = await on.read('Deployment', 'a');
+    const body = { ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T12:00:00Z' } };
+    on.faults.inject({ method: 'GET', path, times: Infinity, act: { status: 200, body } });
+    const gone = new Error('deployment/a is being deleted.');
+    await expect(executor.verify(toImage('a:2-stuck'), context)).rejects.toThrow(gone);
+    await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow(gone);
+    await expect(executor.rollback(toImage('a:2-stuck'), context)).rejects.not.toBeInstanceOf(RefusedError);
+    expect(patches()).toHaveLength(1);
+  });
+});
+
 describe('a rollout', () => {
   it.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)(
     'of a %s fails early if its images cannot be pulled, and can be rolled back',

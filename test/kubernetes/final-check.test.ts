@@ -228,6 +228,19 @@ describe('a workload with its images', () => {
     expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
   });
 
+  it.skipIf(isReal)('whose crashed pod is not on the first page of pods fails the job', async () => {
+    const { cluster, end } = await disturb('pat', ({ cluster: on }) => {
+      on.kubelet.crash('2');
+      const firstPage = { metadata: { continue: '0' }, items: [] };
+      on.faults.inject({ path: /\/pods\?\S*limit=5000$/, act: { status: 200, body: firstPage } });
+      return expect
+        .poll(async () => JSON.stringify(await on.pods('Deployment', 'map-server')))
+        .toContain('lastState');
+    });
+    expect((await end()).state).toBe('failed');
+    expect(cluster.faults.requests.some(({ path }) => path.includes('continue=0'))).toBe(true);
+  });
+
   it('whose program has crashed only before its rollout was complete does not fail the job', async () => {
     const { cluster, start, end, images } = await openUpgrade([]);
     // The clock of the node is an hour ahead.

@@ -121,7 +121,7 @@ describe('an API server', () => {
     const moved = { ...workload, parts: [{ container: 'a', image: 'a:1', formerImage: 'a:0' }] };
     const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
     await expect(start(fast()).perform('launch', contextOf())).rejects.toThrow(
-      /^the API server refuses \(401\): it does not accept the credentials of Steward\.$/,
+      /^the API server refuses \(401\): it does not accept the credentials of Steward\. Their ServiceAccount or namespace may have been deleted\.$/,
     );
     // A caller of `plan` waits for the response, so it gets the request again for three seconds only.
     const before = on.faults.requests.length;

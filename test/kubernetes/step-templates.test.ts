@@ -55,6 +55,8 @@ describe('a step template', () => {
   });
 
   it('gives its init containers the variables too, and all its fields', async () => {
+    // A real API server drops fields that it does not know.
+    const newField = process.env.STEWARD_TEST_KUBECONFIG ? {} : { someNewField: { of: 'a newer server' } };
     const { start, end, jobs } = await openUpgrade([
       {
         step: 'before',
@@ -64,7 +66,7 @@ describe('a step template', () => {
             spec: {
               restartPolicy: 'Never',
               schedulerName: 'steward-test',
-              someNewField: { of: 'a newer server' },
+              ...newField,
               initContainers: [{ name: 'first', image: 'first:1' }],
               containers: [{ name: 'task', image: 'task:1' }],
             },
@@ -76,7 +78,7 @@ describe('a step template', () => {
     expect((await end()).state).toBe('success');
     const { template } = (await jobs())[0]?.spec ?? {};
     expect(template).toMatchObject({ metadata: { labels: { own: 'label' } } });
-    expect(template?.spec).toMatchObject({ someNewField: { of: 'a newer server' } });
+    expect(template?.spec).toMatchObject(newField);
     expect(template?.spec.initContainers?.[0]?.env?.map(({ name }) => name)).toContain('STEWARD_TO_VERSION');
   });
 

@@ -121,11 +121,14 @@ function slowError(what: string, ms: number): ClusterError {
   return new ClusterError(undefined, reason, 'the API server is too slow');
 }
 
+/** An API server says no more. A namespace that is deleted loses its ServiceAccounts first. */
+const refusedCredentials =
+  'it does not accept the credentials of Steward. Their ServiceAccount or namespace may have been deleted';
+
 function toClusterError(error: unknown): ClusterError {
   if (error instanceof ApiException) {
     const reason = parseStatusMessage(error.body) ?? 'no reason given';
-    const ofCredentials = 'it does not accept the credentials of Steward';
-    return new ClusterError(error.code, error.code === 401 ? ofCredentials : reason);
+    return new ClusterError(error.code, error.code === 401 ? refusedCredentials : reason);
   }
   return new ClusterError(undefined, (error as Error).message);
 }

@@ -1,7 +1,6 @@
 // The requests to a namespace that the executor needs. Only the files that parse or send API objects use the
 // Kubernetes library.
 import {
-  AppsV1Api,
   AuthorizationV1Api,
   type ConfigurationOptions,
   CoordinationV1Api,
@@ -35,7 +34,9 @@ const pluralOf = (kind: Kind) => `${kind.toLowerCase()}s`;
 /** A list is one answer of the API server, which is held in memory as a whole. */
 export const maxListed = 5000;
 
-type WorkloadList = { readonly items: WorkloadObject[]; readonly metadata?: { readonly _continue?: string } };
+type Group = 'apps' | 'batch';
+
+type List<T> = { readonly items: T[]; readonly metadata?: { readonly continue?: string } };
 
 /** A rule of a Role, as the API server lists it. */
 export type Rule = {
@@ -77,31 +78,13 @@ export function connectCluster({
 type Apis = ReturnType<typeof createApis>;
 
 function createApis(config: KubeConfig) {
-  const apps = config.makeApiClient(AppsV1Api);
   return {
     core: config.makeApiClient(CoreV1Api),
     coordination: config.makeApiClient(CoordinationV1Api),
     authorization: config.makeApiClient(AuthorizationV1Api),
     version: config.makeApiClient(VersionApi),
-    // For CronJobs and Jobs, because it passes objects on as they are.
+    // For workloads, CronJobs and Jobs, because it passes objects on as they are.
     objects: config.makeApiClient(CustomObjectsApi),
-    workloads: {
-      Deployment: {
-        list: apps.listNamespacedDeployment.bind(apps),
-        read: apps.readNamespacedDeployment.bind(apps),
-        patch: apps.patchNamespacedDeployment.bind(apps),
-      },
-      StatefulSet: {
-        list: apps.listNamespacedStatefulSet.bind(apps),
-        read: apps.readNamespacedStatefulSet.bind(apps),
-        patch: apps.patchNamespacedStatefulSet.bind(apps),
-      },
-      DaemonSet: {
-        list: apps.listNamespacedDaemonSet.bind(apps),
-        read: apps.readNamespacedDaemonSet.bind(apps),
-        patch: apps.patchNamespacedDaemonSet.bind(apps),
-      },
-    },
   };
 }
 
@@ -141,13 +124,10 @@ export class Cluster {
   async listWorkloads(): Promise<{ workloads: ClusterWorkload[]; isComplete: boolean }> {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
-        const request = { namespace: this.#namespace, limit: maxListed };
-        const { items, metadata } = await this.#send<WorkloadList>(`list ${pluralOf(kind)}`, (options) =>
-          this.#apis.workloads[kind].list(request, options),
-        );
+        const { items, metadata } = await this.#list<WorkloadObject>('apps', pluralOf(kind));
         return {
           workloads: items.map((item) => parseWorkload(kind, item)),
-          isComplete: !metadata?._continue,
+          isComplete: !metadata?.continue,
         };
       }),
     );
@@ -158,20 +138,20 @@ export class Cluster {
   }
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
-    const request = { namespace: this.#namespace, name };
-    const object = await this.#send<WorkloadObject>(`get ${pluralOf(kind)}/${name}`, (options) =>
-      this.#apis.workloads[kind].read(request, options),
+    const request = { ...this.#resource('apps', pluralOf(kind)), name };
+    const object = await this.#send<unknown>(`get ${pluralOf(kind)}/${name}`, (options) =>
+      this.#apis.objects.getNamespacedCustomObject(request, options),
     );
-    return parseWorkload(kind, object);
+    return parseWorkload(kind, object as WorkloadObject);
   }
 
   /** Returns the workload as the API server has stored it. */
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<ClusterWorkload> {
-    const request = { namespace: this.#namespace, name, body, fieldManager };
-    const object = await this.#send<WorkloadObject>(`patch ${pluralOf(kind)}/${name}`, (options) =>
-      this.#apis.workloads[kind].patch(request, asStrategicMerge(options)),
+    const request = { ...this.#resource('apps', pluralOf(kind)), name, body, fieldManager };
+    const object = await this.#send<unknown>(`patch ${pluralOf(kind)}/${name}`, (options) =>
+      this.#apis.objects.patchNamespacedCustomObject(request, asStrategicMerge(options)),
     );
-    return parseWorkload(kind, object);
+    return parseWorkload(kind, object as WorkloadObject);
   }
 
   async listPods(labelSelector = ''): Promise<ClusterPod[]> {
@@ -190,29 +170,21 @@ export class Cluster {
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {
     const request = { namespace: this.#namespace, name, body: { preconditions: { uid } } };
-    await this.#send(`delete pods/${name}`, (options) =>
+    await this.#delete(`delete pods/${name}`, (options) =>
       this.#apis.core.deleteNamespacedPod(request, options),
     );
   }
 
   async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
-    const request = { ...this.#batch('cronjobs'), labelSelector, limit: maxListed };
-    const list = await this.#send<unknown>('list cronjobs', (options) =>
-      this.#apis.objects.listNamespacedCustomObject(request, options),
-    );
-    return (list as { items: CronJobObject[] }).items;
+    return (await this.#list<CronJobObject>('batch', 'cronjobs', labelSelector)).items;
   }
 
   async listJobs(labelSelector: string): Promise<StepJob[]> {
-    const request = { ...this.#batch('jobs'), labelSelector, limit: maxListed };
-    const list = await this.#send<unknown>('list jobs', (options) =>
-      this.#apis.objects.listNamespacedCustomObject(request, options),
-    );
-    return (list as { items: JobObject[] }).items.map(parseStepJob);
+    return (await this.#list<JobObject>('batch', 'jobs', labelSelector)).items.map(parseStepJob);
   }
 
   async findJob(name: string): Promise<StepJob | undefined> {
-    const request = { ...this.#batch('jobs'), name };
+    const request = { ...this.#resource('batch', 'jobs'), name };
     try {
       const found = await this.#send<unknown>(`get jobs/${name}`, (options) =>
         this.#apis.objects.getNamespacedCustomObject(request, options),
@@ -225,7 +197,7 @@ export class Cluster {
   }
 
   async createJob(body: object): Promise<StepJob> {
-    const request = { ...this.#batch('jobs'), body, fieldManager };
+    const request = { ...this.#resource('batch', 'jobs'), body, fieldManager };
     const created = await this.#send<unknown>('create jobs', (options) =>
       this.#apis.objects.createNamespacedCustomObject(request, options),
     );
@@ -235,14 +207,32 @@ export class Cluster {
   /** Without the policy, the API server would leave the pods. */
   async deleteJob({ name, uid }: StepJob): Promise<void> {
     const body = { propagationPolicy: 'Background', preconditions: { uid } };
-    const request = { ...this.#batch('jobs'), name, body };
-    await this.#send<unknown>(`delete jobs/${name}`, (options) =>
+    const request = { ...this.#resource('batch', 'jobs'), name, body };
+    await this.#delete(`delete jobs/${name}`, (options) =>
       this.#apis.objects.deleteNamespacedCustomObject(request, options),
     );
   }
 
-  #batch(plural: 'cronjobs' | 'jobs') {
-    return { group: 'batch', version: 'v1', namespace: this.#namespace, plural };
+  async #delete(what: string, request: (options: ConfigurationOptions) => Promise<unknown>): Promise<void> {
+    try {
+      await this.#send(what, request);
+    } catch (error) {
+      // 404: the object no longer exists. 409: another one has its name now.
+      if (!hasStatus(error, 404, 409)) throw error;
+    }
+  }
+
+  async #list<T>(group: Group, plural: string, labelSelector?: string): Promise<List<T>> {
+    const selected = labelSelector === undefined ? {} : { labelSelector };
+    const request = { ...this.#resource(group, plural), ...selected, limit: maxListed };
+    const list = await this.#send<unknown>(`list ${plural}`, (options) =>
+      this.#apis.objects.listNamespacedCustomObject(request, options),
+    );
+    return list as List<T>;
+  }
+
+  #resource(group: Group, plural: string) {
+    return { group, version: 'v1', namespace: this.#namespace, plural };
   }
 
   readLease(name: string): Promise<V1Lease> {

@@ -161,20 +161,12 @@ type Deviation = {
 };
 
 /** The final check: which workloads have other images than those that the job has set, and which are not healthy. */
-type CheckedWorkloads = {
-  readonly deviations: readonly Deviation[];
-  /** This step has given them their images, in this process or in one that it has replaced. */
-  readonly patched: readonly Workload[];
-  /** Pods are missing, or the controller has not observed a change. */
-  readonly unhealthy: readonly Workload[];
-};
-
 async function checkWorkloads(
   cluster: Cluster,
   workloads: readonly Workload[],
   which: Direction,
   context: StepContext,
-): Promise<CheckedWorkloads> {
+) {
   const { workloads: listed, isComplete } = await cluster.listWorkloads();
   if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
   const byPath = new Map(listed.map((found) => [pathOf(found), found]));
@@ -189,7 +181,9 @@ async function checkWorkloads(
   const deviating = new Set(deviations.map(({ workload }) => workload.name));
   return {
     deviations,
+    /** This step has given them their images, in this process or in one that it has replaced. */
     patched: select((found) => isPatchedBy(found, which, context) && !deviating.has(pathOf(found))),
+    /** Pods are missing, or the controller has not observed a change. */
     unhealthy: select((found) => !isRolledOut(found)),
   };
 }

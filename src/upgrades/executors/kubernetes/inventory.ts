@@ -106,7 +106,12 @@ function planContainers(
     ],
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
-      ...cutTexts(formatAdded(added)),
+      ...cutTexts(
+        added.map(
+          ({ name, image }) =>
+            `${name} (${image}) is new and no workload has it: Steward does not create one.`,
+        ),
+      ),
       ...cutTexts(formatOthers(workloads.flat(), planned, state)),
       ...cutTexts(formatAbandoned(state)),
       ...cutTexts(findUnhealthy(moved, state.jobEnds, true).map((text) => `${text} ${toleratedText}`)),
@@ -151,12 +156,6 @@ function findRecords({ workloads = [], jobEnds }: NamespaceState, wanted: string
     return isKnown ? [[pathOf(found), parseImages(images)] as const] : [];
   });
   return new Map(records);
-}
-
-function formatAdded(added: readonly Container[]): string[] {
-  return added.map(
-    ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
-  );
 }
 
 /** Containers whose names are not in the plan, with an image that it replaces elsewhere. */
@@ -284,13 +283,11 @@ const toleratedText =
 function findUnhealthy(moved: readonly ClusterWorkload[], jobEnds: JobEnds, isTolerated: boolean): string[] {
   return moved
     .filter((found) => !isHealthy(found) && mayBeUnhealthy(found, jobEnds) === isTolerated)
-    .map((found) => `${formatUnhealthy(found)}.`);
-}
-
-function formatUnhealthy(found: ClusterWorkload): string {
-  const { wanted, updated, available } = found;
-  const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
-  return `${pathOf(found)}: ${what}: ${[formatCounts(found), ...found.failures].join('; ')}`;
+    .map((found) => {
+      const { wanted, updated, available, failures } = found;
+      const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
+      return `${pathOf(found)}: ${what}: ${[formatCounts(found), ...failures].join('; ')}.`;
+    });
 }
 
 const containerLabel = 'steward/container';

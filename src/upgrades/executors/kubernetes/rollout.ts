@@ -210,14 +210,8 @@ export function findImageError(
 /** How often containers of pods were restarted. Times of nodes would not help: their clocks differ from ours. */
 export type Restarts = ReadonlyMap<string, number>;
 
-const restartKey = ({ uid }: ClusterPod, container: string) => `${uid} ${container}`;
-
 export function countRestarts(pods: readonly ClusterPod[]): Restarts {
-  return new Map(
-    pods.flatMap((pod) =>
-      pod.ends.map(({ container, restarts }) => [restartKey(pod, container), restarts] as const),
-    ),
-  );
+  return new Map(pods.flatMap(({ ends }) => ends.map(({ id, restarts }) => [id, restarts])));
 }
 
 /**
@@ -233,9 +227,7 @@ export function findCrash(
   for (const pod of pods) {
     const isRunning = !pod.isTerminating && !pod.hasEnded;
     if (pod.owner !== name || !isRunning || isOfOtherTemplate(pod, parts, direction)) continue;
-    const isNew = (container: string, restarts: number) =>
-      restarts > (atCompletion.get(restartKey(pod, container)) ?? 0);
-    const end = pod.ends.find(({ container, restarts, isDown }) => isDown || isNew(container, restarts));
+    const end = pod.ends.find(({ id, restarts, isDown }) => isDown || restarts > (atCompletion.get(id) ?? 0));
     if (end)
       return `${name}: the container ${end.container} of the pod ${pod.name} has ended since the rollout (${end.reason}).`;
   }

@@ -200,11 +200,7 @@ export function podsOfJob(jobName: string): string {
 }
 
 export function findTerminationMessage(pods: readonly ClusterPod[]): string | undefined {
-  const newest = pods.reduce<ClusterPod | undefined>(
-    (last, pod) => (last && last.createdAt > pod.createdAt ? last : pod),
-    undefined,
-  );
-  return newest?.terminationMessage;
+  return pods.toSorted((a, b) => a.createdAt - b.createdAt).at(-1)?.terminationMessage;
 }
 
 export function formatJobFailure({ name, reason = '' }: StepJob, terminationMessage = ''): string {

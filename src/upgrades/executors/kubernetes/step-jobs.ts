@@ -70,6 +70,8 @@ export class StepJobs {
     context: StepContext,
   ): Promise<StepJob> {
     let found: StepJob | undefined = started;
+    const { runStartedAt } = context;
+    const options = { ...this.#options, workload: { parts: [] }, direction: 'image', runStartedAt } as const;
     let monitor: RolloutMonitor | undefined;
     let blocked: string | undefined;
     try {
@@ -78,7 +80,7 @@ export class StepJobs {
         found = await findJob(cluster, run, context);
         if (found?.state !== 'running' || pauses < looksBeforePods) continue;
         const pods = await cluster.listPods(podsOfJob(run.jobName));
-        monitor = isStarting(pods) ? (monitor ?? this.#monitorStart(context)) : undefined;
+        monitor = isStarting(pods) ? (monitor ?? new RolloutMonitor(options)) : undefined;
         const start = monitor?.check(toWorkload(run, pods), pods, this.#options.runtime.now());
         if (start?.state === 'failed') blocked = start.cause;
       }
@@ -94,22 +96,13 @@ export class StepJobs {
     return found;
   }
 
-  #monitorStart({ runStartedAt }: StepContext): RolloutMonitor {
-    return new RolloutMonitor({
-      ...this.#options,
-      workload: { parts: [] },
-      direction: 'image',
-      runStartedAt,
-    });
-  }
-
   async stop(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
     let looksWithoutJob = 0;
     for (let pauses = 0; ; pauses += 1) {
       const found = await findJob(cluster, run, context);
       if (found) {
         await this.#assertOwnership(cluster, context);
-        await deleteJob(cluster, found);
+        await cluster.deleteJob(found);
       }
       const isGone = !found && !(await hasPods(cluster, run.jobName));
       looksWithoutJob = isGone ? looksWithoutJob + 1 : 0;
@@ -134,7 +127,7 @@ export class StepJobs {
   /** Waits until the pods of running Jobs are gone. */
   async #delete(cluster: Cluster, jobs: readonly StepJob[], context: StepContext): Promise<void> {
     if (jobs.length > 0) await this.#assertOwnership(cluster, context);
-    for (const job of jobs) await deleteJob(cluster, job);
+    for (const job of jobs) await cluster.deleteJob(job);
     for (const { name, state } of jobs)
       for (let pauses = 0; state === 'running' && (await hasPods(cluster, name)); pauses += 1)
         await this.#pause(pauses, cluster, context);
@@ -203,13 +196,4 @@ async function readTemplate(cluster: Cluster, { step, template }: TemplateRun): 
 
 async function hasPods(cluster: Cluster, jobName: string): Promise<boolean> {
   return (await cluster.listPods(podsOfJob(jobName))).length > 0;
-}
-
-async function deleteJob(cluster: Cluster, job: StepJob): Promise<void> {
-  try {
-    await cluster.deleteJob(job);
-  } catch (error) {
-    // 404: the Job no longer exists. 409: another Job has its name now.
-    if (!hasStatus(error, 404, 409)) throw error;
-  }
 }

@@ -20,6 +20,7 @@ import {
   type ClusterPod,
   type ClusterWorkload,
   type Direction,
+  beingDeleted,
   cutMessage,
   parsePath,
   pathOf,
@@ -72,8 +73,8 @@ export class WorkloadMover {
   readonly #lock: UpgradeLock;
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
-  /** How often pods had restarted when the rollouts of a run were complete, by the names of their workloads. */
-  #restarts = { run: '', known: new Map<string, Restarts>() };
+  /** How often pods had restarted when the rollout of a run was complete, by the names of their workloads. */
+  readonly #restarts = new Map<string, { run: string; restarts: Restarts }>();
   /** The job whose Events are refused. */
   #deniedJob: string | undefined;
 
@@ -90,11 +91,7 @@ export class WorkloadMover {
 
   /** Patches again if another client has set the former images since `apply`. */
   async verify(move: WorkloadMove): Promise<void> {
-    await this.#withFailureEvent(move, async () => {
-      const found = await readWorkload(move);
-      if (!hasTargetImages(found, move.workload, move.direction)) await this.#patchImages(move);
-      await this.#completeRollout(move);
-    });
+    await this.#withFailureEvent(move, () => this.#completeRollout(move, true));
   }
 
   /** Returns whether this step has changed the images, now or before it was repeated. */
@@ -116,19 +113,12 @@ export class WorkloadMover {
 
   /** If another process has followed the rollout, or an earlier run, these pods count as those at its end. */
   restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext): Restarts {
-    return this.#restartsIn(context).get(name) ?? this.#recordRestarts(name, pods, context);
+    if (this.#restarts.get(name)?.run !== runOf(context)) this.#recordRestarts(name, pods, context);
+    return this.#restarts.get(name)?.restarts ?? new Map();
   }
 
-  #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): Restarts {
-    const restarts = countRestarts(pods);
-    this.#restartsIn(context).set(name, restarts);
-    return restarts;
-  }
-
-  #restartsIn({ jobId, runStartedAt }: StepContext): Map<string, Restarts> {
-    const run = `${jobId} ${runStartedAt}`;
-    if (this.#restarts.run !== run) this.#restarts = { run, known: new Map() };
-    return this.#restarts.known;
+  #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): void {
+    this.#restarts.set(name, { run: runOf(context), restarts: countRestarts(pods) });
   }
 
   async #patchImages(move: WorkloadMove): Promise<boolean> {
@@ -171,9 +161,9 @@ export class WorkloadMover {
   }
 
   /** Writes the Event only if the workload belongs to this job: others may have set the images before. */
-  async #completeRollout(move: WorkloadMove): Promise<void> {
+  async #completeRollout(move: WorkloadMove, mayPatch = false): Promise<void> {
     const { workload, direction, context } = move;
-    const found = await this.#waitForRollout(move);
+    const found = await this.#waitForRollout(move, mayPatch);
     this.#recordRestarts(workload.name, await move.cluster.listPods(found.selector), context);
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
@@ -184,15 +174,19 @@ export class WorkloadMover {
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to ${images}`);
   }
 
-  async #waitForRollout(move: WorkloadMove): Promise<ClusterWorkload> {
+  async #waitForRollout(move: WorkloadMove, mayPatch = false): Promise<ClusterWorkload> {
     const { cluster, workload, direction, context } = move;
     const { pollIntervalMs = 500 } = this.#options;
     const { runStartedAt, signal } = context;
     const monitor = new RolloutMonitor({ ...this.#options, workload, direction, runStartedAt });
     for (let looks = 1; ; looks += 1) {
       const found = await readWorkload(move);
-      if (!hasTargetImages(found, workload, direction))
-        throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
+      if (!hasTargetImages(found, workload, direction)) {
+        if (looks > 1 || !mayPatch)
+          throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
+        await this.#patchImages(move);
+        continue;
+      }
       if (isRolledOut(found)) return found;
       const listed = looks > looksBeforePods ? await cluster.listPods(found.selector) : [];
       const pods = listed.filter(({ owner }) => owner === workload.name);
@@ -206,12 +200,7 @@ export class WorkloadMover {
 
   async #deletePod(move: WorkloadMove, pod: ClusterPod): Promise<void> {
     await this.#assertOwnership(move);
-    try {
-      await move.cluster.deletePod(pod);
-    } catch (error) {
-      // 404: the pod no longer exists. 409: another pod has its name now.
-      if (!hasStatus(error, 404, 409)) throw error;
-    }
+    await move.cluster.deletePod(pod);
   }
 
   async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
@@ -287,9 +276,14 @@ export class WorkloadMover {
   }
 }
 
+const runOf = ({ jobId, runStartedAt }: StepContext) => `${jobId} ${runStartedAt}`;
+
+/** Rejects for a workload that is being deleted as for one that is gone: neither can be moved, now or later. */
 async function readWorkload({ cluster, workload }: WorkloadMove): Promise<ClusterWorkload> {
   try {
-    return await cluster.readWorkload(parsePath(workload.name));
+    const found = await cluster.readWorkload(parsePath(workload.name));
+    if (found.obstacles.includes(beingDeleted)) throw new Error(`${workload.name} ${beingDeleted}.`);
+    return found;
   } catch (error) {
     if (hasStatus(error, 404)) throw new Error(`${workload.name} no longer exists.`, { cause: error });
     throw error;

@@ -83,11 +83,17 @@ export type WorkloadObject = {
   };
 };
 
+/** The highest number of seconds means that the controller has no deadline. */
+const noDeadline = 2 ** 31 - 1;
+
+export const beingDeleted = 'is being deleted';
+
 export function parseWorkload(
   kind: Kind,
   { metadata = {}, spec = {}, status = {} }: WorkloadObject,
 ): ClusterWorkload {
   const { containers = [], initContainers = [] } = spec.template?.spec ?? {};
+  const deadline = spec.progressDeadlineSeconds ?? noDeadline;
   const parseContainer = (isInit: boolean) => (container: Template) => ({
     name: container.name,
     image: container.image ?? '',
@@ -104,19 +110,14 @@ export function parseWorkload(
     selector: formatSelector(spec.selector ?? {}),
     isObserved: (status.observedGeneration ?? 0) >= (metadata.generation ?? 0),
     ...countPods(kind, spec, status),
-    obstacles: [...(metadata.deletionTimestamp ? ['is being deleted'] : []), ...findObstacles(kind, spec)],
+    obstacles: [...(metadata.deletionTimestamp ? [beingDeleted] : []), ...findObstacles(kind, spec)],
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
       type === 'ReplicaFailure' && is === 'True' ? (cutMessage(message) ?? []) : [],
     ),
     revision: status.updateRevision,
-    deadlineMs: hasDeadline(spec) ? spec.progressDeadlineSeconds * 1000 : undefined,
+    deadlineMs: deadline < noDeadline ? deadline * 1000 : undefined,
   };
-}
-
-/** The highest value means that the controller has no deadline. */
-function hasDeadline(spec: Spec): spec is Spec & { progressDeadlineSeconds: number } {
-  return (spec.progressDeadlineSeconds ?? Infinity) < 2 ** 31 - 1;
 }
 
 /** Controllers and nodes write these messages; some contain the whole answer of a registry. */
@@ -200,6 +201,8 @@ export type ClusterPod = {
   }[];
   /** Its containers that have ended once, without init containers: these are expected to end. */
   readonly ends: readonly {
+    /** Of the container in its pod. */
+    readonly id: string;
     readonly container: string;
     readonly restarts: number;
     /** It has not been started again. */
@@ -242,7 +245,8 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
       const end = state?.terminated ?? lastState?.terminated;
       if (!end) return [];
       const reason = `${end.reason ?? ''}, exit code ${end.exitCode}`;
-      return { container: name, restarts: restartCount, isDown: !state?.running, reason };
+      const id = `${metadata?.uid} ${name}`;
+      return { id, container: name, restarts: restartCount, isDown: !state?.running, reason };
     }),
     terminationMessage: inOrderOfMessages
       .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)

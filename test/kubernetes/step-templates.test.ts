@@ -248,7 +248,9 @@ describe('a Job that does not end', () => {
       },
     });
     await cluster.passTime(60_000);
-    await expect.poll(async () => (await jobPods())[0]?.metadata.deletionTimestamp).toBeDefined();
+    // A real API server gives no time to a pod that has no node.
+    if (!cluster.isReal)
+      await expect.poll(async () => (await jobPods())[0]?.metadata.deletionTimestamp).toBeDefined();
     await cluster.passTime(2_000);
     const { state, messages } = await end();
     expect(state).toBe('failed');

@@ -8,14 +8,7 @@ import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import {
-  type Restarts,
-  RolloutMonitor,
-  countRestarts,
-  findRewritten,
-  hasTargetImages,
-  isRolledOut,
-} from './rollout.ts';
+import { RolloutMonitor, countRestarts, findRewritten, hasTargetImages, isRolledOut } from './rollout.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,
@@ -74,7 +67,7 @@ export class WorkloadMover {
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
   /** How often pods had restarted when the rollout of a run was complete, by the names of their workloads. */
-  readonly #restarts = new Map<string, { run: string; restarts: Restarts }>();
+  readonly #restarts = new Map<string, { run: string; restarts: ReturnType<typeof countRestarts> }>();
   /** The job whose Events are refused. */
   #deniedJob: string | undefined;
 
@@ -112,9 +105,11 @@ export class WorkloadMover {
   }
 
   /** If another process has followed the rollout, or an earlier run, these pods count as those at its end. */
-  restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext): Restarts {
-    if (this.#restarts.get(name)?.run !== runOf(context)) this.#recordRestarts(name, pods, context);
-    return this.#restarts.get(name)?.restarts ?? new Map();
+  restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext) {
+    const known = this.#restarts.get(name);
+    if (known?.run === runOf(context)) return known.restarts;
+    this.#recordRestarts(name, pods, context);
+    return countRestarts(pods);
   }
 
   #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): void {

@@ -11,8 +11,7 @@ import { type Resource, operation, resource, succeeded } from '../rest/resource.
 import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { ignoreWindowsParts, whenParts } from './pages/start.ts';
-import { windowParts, windowsView } from './pages/windows.ts';
+import { ignoreWindowsParts, whenParts, windowParts, windowsView } from './pages/windows.ts';
 import {
   maintenanceWindows,
   maxWindows,

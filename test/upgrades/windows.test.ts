@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type MaintenanceWindow,
-  type Weekday,
   maintenanceWindows,
   reasonClosed,
   weekdays,
@@ -57,7 +56,12 @@ function walk(timeZone: string, around: number, days: number) {
   });
 }
 
-const window = (days: readonly Weekday[], from: string, to: string, timeZone: string): MaintenanceWindow => ({
+const window = (
+  days: MaintenanceWindow['days'],
+  from: string,
+  to: string,
+  timeZone: string,
+): MaintenanceWindow => ({
   days,
   from,
   to,
@@ -210,7 +214,7 @@ describe('windows', () => {
       const midnights = new Set(steps.slice(96, -96).map(({ local }) => Math.floor(local / day) * day));
       return [...midnights].flatMap((midnight) => {
         const name = new Date(midnight).toUTCString().slice(0, 3).toLowerCase();
-        if (!days.includes(name as Weekday)) return [];
+        if (!days.includes(name as MaintenanceWindow['days'][number])) return [];
         const start = firstAt(Date.parse(`${new Date(midnight).toISOString().slice(0, 10)}T${from}Z`));
         const endDay = midnight + (to > from ? 0 : day);
         return [

@@ -11,7 +11,7 @@ import { dayMs } from '../../lib/runtime.ts';
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-export type Weekday = (typeof weekdays)[number];
+type Weekday = (typeof weekdays)[number];
 
 const timeRule = 'must be a time such as 22:00.';
 const timeOfDay = z.string(timeRule).regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, timeRule);

@@ -62,7 +62,7 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
 }
 
 /** The matched deliveries of each webhook. `isWhole`: all active webhooks were counted. */
-export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly isWhole: boolean };
+type Counted = { readonly counts: ReadonlyMap<string, number>; readonly isWhole: boolean };
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
@@ -128,7 +128,7 @@ function endedAfterOf({ dismissedAt }: Webhook, skipsDismissed: boolean): number
   return skipsDismissed ? (dismissedAt ?? undefined) : undefined;
 }
 
-export type RedeliveryRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
+type RedeliveryRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
   /** A filter that the caller has given finds dismissed deliveries too. */
   readonly skipsDismissed: boolean;
 };

@@ -32,12 +32,12 @@ export type ReceivedResponse = {
 };
 
 /** A response counts as complete after this many bytes, even if its body continues. */
-export const readBytes = 16 * 1024;
+const readBytes = 16 * 1024;
 /**
  * Attempts record 1 KiB. A value of a custom header that begins within it is complete in these bytes, so that it
  * can be masked.
  */
-export const keptBytes = 1024 + maxValueLength;
+const keptBytes = 1024 + maxValueLength;
 
 /**
  * The raw bytes of a response: 16 KiB of headers, `readBytes` of body, and 64 KiB for anything else. Without this

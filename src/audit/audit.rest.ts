@@ -58,12 +58,8 @@ const fields = {
     .describe(
       'Words that must all appear: in the title or path of the operation, the target or its name, the user, the key, or the names of the changed fields.',
     ),
-  from: moment()
-    .optional()
-    .describe('The first moment, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.'),
-  to: moment()
-    .optional()
-    .describe('The last moment, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.'),
+  from: moment('The first moment').optional(),
+  to: moment('The last moment').optional(),
   user: text({ to: 64, normalise: (name) => name.trim() })
     .optional()
     .describe('The name of the user who acted.'),

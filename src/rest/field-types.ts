@@ -70,14 +70,15 @@ export function integerFields<K extends string>(shape: Readonly<Record<K, z.ZodI
 /** An integer field has at most 15 digits. */
 const lastMoment = 999_999_999_999_999;
 
-/** A time in milliseconds since the epoch. Forms send it as a date and time in UTC. */
-export function moment() {
+/** A time in milliseconds since the epoch. Forms send it as a date and time in UTC. `what` begins its description. */
+export function moment(what: string) {
   const problem =
     'must be a time in UTC such as 2026-11-18T07:30, or an integer of milliseconds since the epoch.';
   const toMoment = (raw: unknown) => parseDate(String(raw).trim()) ?? toInteger(raw);
-  return z
-    .preprocess(toMoment, z.int(problem).min(0, problem).max(lastMoment, problem))
-    .meta({ control: 'time' });
+  return z.preprocess(toMoment, z.int(problem).min(0, problem).max(lastMoment, problem)).meta({
+    control: 'time',
+    description: `${what}, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.`,
+  });
 }
 
 const dateAndTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?$/;

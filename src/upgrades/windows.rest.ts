@@ -106,11 +106,7 @@ export function windowsResource({ store, runtime }: { store: ReadableStore; runt
 export function startFields({ store, runtime }: { store: ReadableStore; runtime: Runtime }) {
   const read = () => ({ windows: store.read(maintenanceWindows), now: runtime.now() });
   return {
-    startAt: moment().meta({
-      description:
-        'When to start, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC. At most 90 days ahead.',
-      parts: whenParts(read),
-    }),
+    startAt: moment('When to start, at most 90 days ahead').meta({ parts: whenParts(read) }),
     ignoreWindows: boolean()
       .optional()
       .meta({

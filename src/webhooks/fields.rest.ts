@@ -250,16 +250,8 @@ const commonFields = {
     .transform((value) => (value === noStatus ? null : Number(value.replace('xx', ''))))
     .optional()
     .describe(`The HTTP status of the last attempt or its class, such as 5xx; ${noStatus}: no response.`),
-  from: moment().optional().meta({
-    label: 'Created from',
-    description:
-      'The first moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
-  }),
-  to: moment().optional().meta({
-    label: 'Created until',
-    description:
-      'The last moment of creation, in milliseconds since the epoch, or as 2026-11-18T07:30 in UTC.',
-  }),
+  from: moment('The first moment of creation').optional().meta({ label: 'Created from' }),
+  to: moment('The last moment of creation').optional().meta({ label: 'Created until' }),
 };
 
 export const filterFields = {

@@ -14,11 +14,6 @@ export type Drift = { readonly isKnown: boolean; readonly text: string };
 /** Undefined if the workloads have these images, or if a job is changing them. */
 export type ReadDrift = () => Promise<Drift | undefined>;
 
-const unknown: Drift = {
-  isKnown: false,
-  text: 'The cluster cannot be read, so the images of its workloads are unknown.',
-};
-
 export function createDriftReader(
   store: ReadableStore,
   executor: Executor,
@@ -30,7 +25,7 @@ export function createDriftReader(
     if (isKnown) return drift === undefined ? undefined : { isKnown, text: drift };
     // The next page looks again.
     last.at = -Infinity;
-    return unknown;
+    return { isKnown, text: 'The cluster cannot be read, so the images of its workloads are unknown.' };
   };
   return async () => {
     const { id = '', state, revision = 0 } = store.read(newestJob) ?? {};

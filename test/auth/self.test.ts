@@ -1,5 +1,4 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
-import { programOf } from '../../src/auth/pages/account.ts';
 import { describe, expect, it } from 'vitest';
 import { entriesOf } from '../audit/kit.ts';
 import { perTest } from '../kit/cleanup.ts';
@@ -195,6 +194,8 @@ it.each([
   ],
   ['curl/8.5.0', 'curl'],
   ['', 'unknown'],
-])('the program %s is shown as %s', (userAgent, name) => {
-  expect(programOf(userAgent)).toBe(name);
+])('the program %s is shown as %s', async (userAgent, name) => {
+  const { token } = await tokensOf(() => server).signIn({}, { 'user-agent': userAgent });
+  const page = await server.get(path, { accept: 'text/html', ...bearer(token) });
+  expect(page.body).toMatch(new RegExp(`>\\s*${name}\\s*<`));
 });

@@ -2,7 +2,7 @@
 // upgrades them.
 import { expect, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import type { Permission } from '../../src/upgrades/executors/kubernetes/namespace.ts';
+import type { neededPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { TestStore } from '../kit/store.ts';
@@ -207,7 +207,7 @@ export const attemptsOf = (jobs: readonly Job[]) =>
   jobs.map(({ metadata }) => metadata.name.split('-').slice(-2).join('-')).sort();
 
 /** The rules of a Role with exactly these permissions. */
-export const rulesFor = (permissions: readonly Permission[]): Rule[] =>
+export const rulesFor = (permissions: typeof neededPermissions): Rule[] =>
   permissions.map(({ verb, group, resource, name }) => ({
     apiGroups: [group],
     resources: [resource],

@@ -78,7 +78,7 @@ const systems: readonly (readonly [part: RegExp, name: string])[] = [
 ];
 
 /** Such as `Firefox on Windows`; of another program its name, such as `curl`. */
-export function programOf(userAgent: string): string {
+function programOf(userAgent: string): string {
   const find = (known: typeof browsers) => known.find(([part]) => part.test(userAgent))?.[1];
   const [browser, system] = [find(browsers), find(systems)];
   if (browser === undefined) return userAgent.split(/[/\s(]/, 1)[0] || 'unknown';

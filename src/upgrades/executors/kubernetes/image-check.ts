@@ -11,7 +11,7 @@ import { parseRegistryReference } from './image.ts';
 import { RegistryClient } from './registry-client.ts';
 import { type Lookup, type RegistryAuth, lookUpImage, readRegistryAuth } from './registry.ts';
 
-export type ImageCheckerOptions = {
+type ImageCheckerOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;
   /** `required` turns what could not be found out into problems. */
   readonly mode: 'auto' | 'required';

@@ -8,7 +8,7 @@ import { annotations } from './patch.ts';
 import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-job.ts';
 import type { ClusterWorkload } from './workload.ts';
 
-export type Permission = {
+type Permission = {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;

@@ -69,13 +69,13 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     maxFileBytes: config.MAX_UPLOAD_BYTES,
     isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
   });
-  let isClosing = false;
+  let closing: Promise<void> | undefined;
   const serverOptions: ServerOptions = {
     logger: options.logger,
     metrics,
     trustedProxies: config.TRUSTED_PROXIES,
     bodyLimits,
-    isClosing: () => isClosing,
+    isClosing: () => closing !== undefined,
     hasTreeAtRoot: config.ADMIN_PATH === '',
     routedUrl: (url) => withoutInfoProbe(url, config),
     extend: options.extend,
@@ -145,7 +145,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   registerMetrics(metricsHttp ?? http, metrics);
   registerProbes(http, {
     build: options,
-    reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
+    reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
     openApi: {
       path: `${config.ADMIN_PATH}/openapi.json`,
       document: () =>
@@ -181,10 +181,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
       signInService.issueToken(config.ADMIN_USERNAME, adminTokenMinutes, ({ username: user, role }) =>
         services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
       ),
-    async close() {
-      isClosing = true;
-      await stop(() => Promise.all([http.close(), metricsHttp?.close()]));
-    },
+    close: () => (closing ??= stop(() => Promise.all([http.close(), metricsHttp?.close()]))),
   };
 
   async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {

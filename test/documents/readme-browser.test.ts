@@ -34,8 +34,8 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByLabel('File').setInputFiles(`${checkout}package.json`);
     await page.getByRole('button', { name: 'Upload file' }).click();
     await page.getByRole('button', { name: 'Show the plan' }).click();
-    const confirm = page.getByLabel('to confirm').first();
-    await confirm.fill((await confirm.getAttribute('title')) ?? '');
+    const [, version = ''] = /Type (\S+) to confirm/.exec(await page.locator('main').innerText()) ?? [];
+    await page.getByLabel('to confirm').fill(version);
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expect.poll(() => page.locator('#job .state').innerText()).toBe('Succeeded');
     await page.goto('/admin/system/upgrades');

@@ -87,14 +87,15 @@ export function installCheck(
   const missing = ahead
     .filter(({ isMandatoryUpdate }) => isMandatoryUpdate)
     .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
-  const wrongRelease = (version: Version, build = '') =>
-    `${formatVersion(version)} ${version.type === 'patch' ? 'is a patch of' : 'follows'} build ${build}; ` +
-    `the installed release is ${formatVersion(release)}.`;
   return (version) => {
     const { id, type, releaseBuild, previousReleaseBuild } = version;
     if (installed.has(id)) return [`${formatVersion(version)} is installed already.`];
-    const build = type === 'patch' ? releaseBuild : previousReleaseBuild;
-    if (build !== release.build) return [wrongRelease(version, build)];
+    const [relation, build = ''] =
+      type === 'patch' ? ['is a patch of build', releaseBuild] : ['follows build', previousReleaseBuild];
+    if (build !== release.build)
+      return [
+        `${formatVersion(version)} ${relation} ${build}; the installed release is ${formatVersion(release)}.`,
+      ];
     if (type === 'release') return missing;
     return isAhead.has(version)
       ? []

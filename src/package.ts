@@ -69,7 +69,6 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
     issueAdminToken: true,
   });
   const url = reachable(server.address);
-  let stopped: Promise<void> | undefined;
   return {
     url,
     adminToken: server.adminToken,
@@ -81,7 +80,7 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
         ? undefined
         : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
     }),
-    stop: () => (stopped ??= server.close()),
+    stop: server.close,
   };
 }
 

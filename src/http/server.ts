@@ -12,7 +12,7 @@ import {
   type Server,
   createServer as createNodeServer,
 } from 'node:http';
-import type { BlockList } from 'node:net';
+import type { BlockList, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
@@ -106,6 +106,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   app.addHook('onClose', (_instance, done) => {
     bodyLimits.stop();
+    done();
+  });
+  // Browsers open connections ahead of their requests. Node would wait for one of these as for a request.
+  const connections = new Set<Socket>();
+  app.server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+  app.addHook('preClose', (done) => {
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     done();
   });
   app.addHook('onSend', (_request, reply, payload, done) => {

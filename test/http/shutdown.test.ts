@@ -1,6 +1,7 @@
 // Requests that are in progress when the server closes.
 import { once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { call, envelope } from '../catalog/soap-kit.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -40,4 +41,13 @@ describe.each(requests)('$name that is in progress when the server closes', (sen
     response.resume();
     await closed;
   });
+});
+
+it('a connection on which no request has come does not delay the end', async () => {
+  const server = await startServer();
+  const address = new URL(await server.listen());
+  const accepted = once(server.http.server, 'connection');
+  const socket = connect(Number(address.port), address.hostname);
+  await accepted;
+  await Promise.all([server.close(), once(socket, 'close')]);
 });

@@ -133,20 +133,6 @@ describe('every operation with a token', () => {
     }
   });
 
-  it('leaves one entry when the server fails, and no change', async () => {
-    const server = await startServer();
-    const { update } = server.store;
-    server.store.update = () => Promise.reject(new Error('broken'));
-    const entries = await newEntries(server, async () => {
-      const response = await post(server, 'services/createFolder', { folderName: 'New' });
-      expect(response.statusCode).toBe(500);
-    });
-    server.store.update = update;
-    expect(entries).toMatchObject([
-      { user: 'administrator', operation: 'services/createFolder', outcome: 'failed', code: 500 },
-    ]);
-  });
-
   it('leaves no entry without a known caller', async () => {
     const entries = await newEntries(shared, async () => {
       for (const operation of withToken())

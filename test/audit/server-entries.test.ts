@@ -218,6 +218,7 @@ describe('the log', () => {
       server.post('/admin/services/createFolder', { folderName: 'New' }, admin),
     );
     server.store.update = update;
+    expect(entry).toMatchObject({ user: 'administrator', outcome: 'failed', code: 500 });
     expect(logLines().filter(({ auditEntry: id }) => id === entry?.id)).toMatchObject([
       { level: 50, msg: 'request failed' },
       { level: 40, msg: 'request', status: 500 },

@@ -32,7 +32,7 @@ const change = (token: string, fields: Record<string, string> = {}) =>
   act('changePassword', token, { password, newPassword, ...fields });
 const detailsOf = (response: Awaited<ReturnType<typeof change>>) => response.json<Failure>().error.details;
 
-/** Other processes look a token up again after half a second. */
+/** Other processes read the end of a token within half a second. */
 const expectEndedElsewhere = (token: string) => expect.poll(() => statusOf(token, other)).toBe(401);
 
 describe('the own account', () => {

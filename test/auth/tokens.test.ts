@@ -1,12 +1,11 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { describe, expect, it } from 'vitest';
-import { addToken, hashToken, tokensOf as listTokens } from '../../src/auth/token.ts';
+import { hashToken, tokensOf as listTokens } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { perTest } from '../kit/cleanup.ts';
 import { password, startServer } from '../kit/server.ts';
 import { isOnPostgres } from '../kit/store.ts';
-import { token } from '../store/definitions.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
 const server = perTest(startServer);
@@ -218,26 +217,6 @@ describe('the number of tokens of a user', () => {
     expect(statuses).toEqual([401, 200, 200, 200]);
     expect(await statusOf(own.token('administrator'))).toBe(401);
     expect(await statusOf(own.token('member'))).toBe(200);
-  });
-
-  it('counts valid tokens only', async () => {
-    const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
-    const { signIn, statusOf } = tokensOf(() => own);
-    const expires = own.runtime.now() + 60_000;
-    for (const [text, createdAt, end] of [
-      ['old', 1, expires],
-      ['expired', 2, 3],
-    ] as const) {
-      const added = token(hashToken(text), createdAt, { username: 'member', expires: end });
-      await own.store.update((transaction) => addToken(transaction, added, 3));
-    }
-    const first = await signIn();
-    expect(await statusOf('old')).toBe(200);
-    const second = await signIn();
-    const statuses = await Promise.all(
-      ['old', own.token('member'), first.token, second.token].map((each) => statusOf(each)),
-    );
-    expect(statuses).toEqual([401, 200, 200, 200]);
   });
 });
 

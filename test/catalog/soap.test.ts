@@ -44,10 +44,6 @@ describe('GetServiceDescriptionsEx', () => {
     ['<FolderName>maps</FolderName>', 'There is no folder named maps.'],
     ['<FolderName>Operations</FolderName>', 'There is no folder named Operations.'],
     [
-      '<FolderName>Maps</FolderName><FolderName>Maps</FolderName>',
-      'The argument FolderName is given more than once.',
-    ],
-    [
       '<Folder>Maps</Folder>',
       'GetServiceDescriptionsEx has no argument Folder; its arguments are FolderName.',
     ],

@@ -172,6 +172,14 @@ describe('bodies without a valid bearer token or session cookie', () => {
     await next();
     await server.runtime.advance(1000);
     expect(statuses(late)).toEqual([undefined]);
+    // So does a body that has not arrived in time.
+    await server.runtime.advance(60_000);
+    await Promise.all(late.map(({ closed }) => closed));
+    const after = received(5);
+    const last = slow(Array.from({ length: 5 }, () => '198.51.100.8'));
+    await after();
+    await server.runtime.advance(1000);
+    await expect.poll(() => statuses(last).filter(Boolean)).toEqual([503]);
   });
 
   it('use at most 64 MiB together, and one network half of it', async () => {

@@ -1,7 +1,7 @@
 // Attacks and abuses that the server must withstand.
 import { expect, it } from 'vitest';
 import { perTest } from '../kit/cleanup.ts';
-import { password, startServer } from '../kit/server.ts';
+import { startServer } from '../kit/server.ts';
 import { patchOf } from '../kit/versions.ts';
 
 const server = perTest(startServer);
@@ -52,22 +52,6 @@ it('a manifest with control characters in any text is refused', async () => {
     'manifestFile: [0].notes: must not have control characters.',
     'manifestFile: [0].notes.lone: must not have control characters.',
   ]);
-});
-
-const sessionOf = (response: { headers: Record<string, unknown> }) =>
-  /^[^;]*/.exec(String(response.headers['set-cookie']))?.[0] ?? '';
-
-it('signing in again in the same browser ends the previous session', async () => {
-  const signIn = (cookie?: string) =>
-    server.post(
-      '/tokens/generateToken',
-      { username: 'member', password, f: 'html' },
-      cookie === undefined ? {} : { cookie },
-    );
-  const first = sessionOf(await signIn());
-  const second = sessionOf(await signIn(first));
-  const statusWith = async (cookie: string) => (await server.get('/admin?f=json', { cookie })).statusCode;
-  expect([await statusWith(first), await statusWith(second)]).toEqual([401, 200]);
 });
 
 it('a page of another site cannot sign a user out', async () => {

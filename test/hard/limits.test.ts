@@ -1,9 +1,8 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { hashingLimits } from '../../src/auth/sign-in-service.ts';
-import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startListening } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
@@ -20,21 +19,11 @@ import {
   text,
   upload,
 } from './limit-requests.ts';
-import { type Wire, ask, openWire, write } from './wire.ts';
+import { ask, write } from './wire.ts';
 
 const fileBytes = 2_000_000;
-const env = {
-  MAX_UPLOAD_BYTES: String(fileBytes),
-  MAX_UPLOADS_TOTAL_BYTES: '3000000',
-  WEBHOOK_MAX_PENDING: '2',
-};
 
-const server = perFile(() => startListening({ env }));
-afterEach(async () => {
-  await server.store.update((transaction) => {
-    for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);
-  });
-});
+const server = perFile(() => startListening({ env: { MAX_UPLOAD_BYTES: String(fileBytes) } }));
 
 /** Node counts the address and the names and values of headers, and refuses a request that reaches the limit. */
 const heads = (bytes: number) => {
@@ -134,25 +123,7 @@ describe('a request is limited', () => {
   });
 });
 
-async function statusOf(bytes: Buffer): Promise<number | undefined> {
-  return (await ask(server.port, bytes))?.status;
-}
-
 describe('the server limits', () => {
-  it('the total size of all uploads', async () => {
-    expect(await statusOf(upload(text(fileBytes)))).toBe(200);
-    expect(await statusOf(upload(text(1_000_001)))).toBe(413);
-    expect(await statusOf(upload(text(1_000_000)))).toBe(200);
-    expect(await statusOf(upload('x'))).toBe(413);
-  });
-
-  it('the number of pending deliveries', async () => {
-    const hook = 'name=x&hookUrl=https://hooks.example/&changeTypes=*';
-    expect(await statusOf(postForm('/admin/services/webhooks/create', hook))).toBe(200);
-    const publish = () => statusOf(postForm('/admin/services/webhooks/publish', 'changeType=Tested'));
-    expect([await publish(), await publish(), await publish()]).toEqual([200, 200, 503]);
-  });
-
   it('the number of problems that it reports for a manifest', async () => {
     for (const [count, reported] of [
       [200, 200],
@@ -166,36 +137,6 @@ describe('the server limits', () => {
 });
 
 describe('the server limits at the same time', () => {
-  it('the forms of callers without a token to 4', async () => {
-    let arrived = 0;
-    server.http.server.on('request', () => (arrived += 1));
-    const form = postParts('/admin/mode', [['"f"', 'x']], {});
-    /** A form that has not arrived after a second takes a place. */
-    const begin = async () => {
-      const wire = openWire(server.port);
-      const before = arrived;
-      wire.write(form.subarray(0, -10));
-      await expect.poll(() => arrived).toBe(before + 1);
-      await server.runtime.advance(1000);
-      return wire;
-    };
-    const begun: Wire[] = [];
-    for (let count = 0; count < 4; count += 1) begun.push(await begin());
-    const fifth = await begin();
-    expect((await fifth.answer())?.status).toBe(503);
-    expect(begun.flatMap(({ answers }) => answers)).toEqual([]);
-    // A form that arrives at once needs no place.
-    expect(await statusOf(postParts('/admin/mode', [], {}))).toBe(401);
-    begun[0]?.socket.destroy();
-    const connections = () =>
-      new Promise((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
-    await expect.poll(connections).toBe(3);
-    const next = await begin();
-    next.socket.write(form.subarray(-10));
-    expect((await next.answer())?.status).toBe(400);
-    for (const { socket } of [...begun, next]) socket.destroy();
-  });
-
   it('the password computations to 3', async () => {
     const limiter = new FairLimiter(hashingLimits);
     const leave: (() => void)[] = [];

@@ -159,37 +159,6 @@ describe('slow connections', () => {
     expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
   });
 
-  it('may take a minute to send a form without a token, and then make room for others', async () => {
-    const headers = { 'content-type': multipart, 'content-length': '10000' };
-    const form = write({ method: 'POST', url: '/admin/mode', headers, body: '--b\r\n' });
-    let arrived = 0;
-    server.http.server.on('request', () => (arrived += 1));
-    const slow = Array.from({ length: 4 }, () => drip(form));
-    await expect.poll(() => arrived).toBe(4);
-    await server.runtime.advance(1000);
-    /** Sends a form in two parts, a second apart. */
-    const isFull = async () => {
-      const before = arrived;
-      const wire = open();
-      const whole = write({
-        method: 'POST',
-        url: '/admin/mode',
-        headers: { 'content-type': multipart },
-        body: '--b--\r\n',
-      });
-      wire.write(whole.subarray(0, -2));
-      await expect.poll(() => arrived).toBe(before + 1);
-      await server.runtime.advance(1000);
-      wire.socket.write(whole.subarray(-2));
-      return (await wire.answer())?.status === 503;
-    };
-    expect(await isFull()).toBe(true);
-    await server.runtime.advance(60_000);
-    await Promise.all(slow.map((wire) => wire.closed));
-    for (const { answers } of slow) expect(answers.map(({ status }) => status)).toEqual([400]);
-    expect(await isFull()).toBe(false);
-  });
-
   it('are closed after 120 seconds if the client does not read the responses', async () => {
     const opened = once(server.http.server, 'connection') as Promise<[Socket]>;
     const wire = open();

@@ -58,14 +58,6 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(calls).toBeGreaterThan(0);
   });
 
-  it('continues the turns of the previous claim', async () => {
-    const store = await open();
-    for (const n of [1, 2, 3]) await publish(store, delivery(`a${n}`, n), delivery(`b${n}`, 3 + n));
-    const webhooks: string[] = [];
-    for (let i = 0; i < 6; i += 1) webhooks.push((await claim(store, 10, 1)).ids[0]?.charAt(0) ?? '');
-    expect(['ababab', 'bababa']).toContain(webhooks.join(''));
-  });
-
   it('lets the webhooks of one receiver take turns from claim to claim', async () => {
     const store = await open();
     await publish(store, ...['a1', 'a2', 'a3'].map((id) => delivery(id, 0)));

@@ -13,7 +13,6 @@ import {
   list,
   ping,
   publish,
-  retry,
 } from './deliveries.ts';
 
 const mib = 1024 ** 2;
@@ -122,14 +121,4 @@ describe('discarded deliveries', () => {
     expect((await claim(store, 3)).ids).toEqual(['a9999']);
     expect(reads).toBeLessThan(100);
   });
-});
-
-it('returns when a delivery is due also if its receiver has no room yet', async () => {
-  const store = await openMemory();
-  await publish(store, delivery('a1', 1));
-  await claim(store, 1);
-  await retry(store, 'a1', 40);
-  await publish(store, delivery('b1', 1));
-  // Nothing else would wake the worker at that time.
-  expect(await claim(store, 10, 100, { roomFor: () => 0 })).toEqual({ ids: [], nextAt: 50 });
 });

@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
+import { createTestDatabase, openTwice } from './backends.ts';
 import { cell, others, row, rows, webhook } from './definitions.ts';
 import {
   attempted,
@@ -22,7 +22,6 @@ import {
   publish,
   retry,
 } from './deliveries.ts';
-import { failureWindowOf, failureWindows } from '../../src/webhooks/sending/failure-window.ts';
 
 const soon = { interval: 10 };
 const eventDelivery = (id: string, eventId: string) =>
@@ -30,13 +29,6 @@ const eventDelivery = (id: string, eventId: string) =>
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
 
 describe('two processes on one PostgreSQL', () => {
-  it('have different ids, and see each other as alive', async () => {
-    const [one, other] = await openTwice();
-    expect(one.self).not.toBe(other.self);
-    expect(other.isAlive(one.self)).toBe(true);
-    await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
-  });
-
   it('see the changes of the other', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
@@ -72,15 +64,6 @@ describe('two processes on one PostgreSQL', () => {
     await expect.poll(() => one.deliveries.pending(), soon).toEqual({ count: 0, bytes: 0 });
   });
 
-  it('see all changes of the other within their own updates', async () => {
-    const [one, other] = await openTwice();
-    for (const n of count(10)) {
-      const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
-      await by.update((transaction) => transaction.put(rows, row('a', n)));
-      expect(await next.update((transaction) => transaction.get(rows, 'a'))).toEqual(row('a', n));
-    }
-  });
-
   it('see webhooks and settings of the other when they publish events and complete deliveries', async () => {
     const [one, other] = await openTwice();
     const change = (store: Store, n: number) =>
@@ -106,15 +89,6 @@ describe('two processes on one PostgreSQL', () => {
         return { delivery: ended(claimed(next, id), 200) };
       });
       expect(seen.at(-1)).toEqual(seenBy(by));
-    }
-  });
-
-  it('see the changes of the other after a refresh', async () => {
-    const [one, other] = await openTwice();
-    for (const n of count(5)) {
-      await one.update((transaction) => transaction.write(cell, { n }));
-      await other.refresh();
-      expect(other.read(cell)).toEqual({ n });
     }
   });
 
@@ -190,19 +164,6 @@ describe('two processes on one PostgreSQL', () => {
     await Promise.all(count(100).flatMap(() => [increment(one), increment(other)]));
     const seen = await Promise.all([one, other].map((store) => store.update(({ read }) => read(cell).n)));
     expect(seen).toEqual([200, 200]);
-  });
-
-  it('append messages to one job in the same order, without gaps', async () => {
-    const [one, other] = await openTwice();
-    const append = (store: Store) =>
-      store.update((transaction) => {
-        const { n } = transaction.read(cell);
-        transaction.jobs.appendMessages('job', n, [{ code: n, message: 'm', when: n }]);
-        transaction.write(cell, { n: n + 1 });
-      });
-    await Promise.all(count(50).flatMap(() => [append(one), append(other)]));
-    for (const { jobs } of [one, other, await openElsewhere(one)])
-      expect((await jobs.messages('job')).map(({ code }) => code)).toEqual(count(100));
   });
 
   it('notify listeners and change versions after an update of the other', async () => {
@@ -376,30 +337,6 @@ describe('claims of two processes', () => {
     for (const id of ['a2', 'a3', 'a4']) await end(other, id, 2);
     expect((await claim(one, 1, 99, limits(1))).ids).toEqual(['a5', 'a6', 'a7']);
   });
-
-  it('count failures exactly, in both processes at the same moment', async () => {
-    const [one, other] = await openTwice();
-    const all = ids('a', 40);
-    await publishAll(one, ...all);
-    await claim(one, 1, 20);
-    await claim(other, 1, 20);
-    const fail = (store: Store, id: string) => {
-      const held = claimed(store, id);
-      return store.update((transaction) => {
-        const counted = (failureWindowOf(transaction, 'a')?.count ?? 0) + 1;
-        transaction.deliveries.complete(held, ended(held, 9, 'failed'));
-        transaction.put(failureWindows, { webhookId: 'a', start: 5, count: counted });
-        return counted;
-      });
-    };
-    const counts = await Promise.all([
-      ...all.slice(0, 20).map((id) => fail(one, id)),
-      ...all.slice(20).map((id) => fail(other, id)),
-    ]);
-    expect(counts.sort((a, b) => a - b)).toEqual(count(40).map((n) => n + 1));
-    await one.refresh();
-    expect(failureWindowOf(one, 'a')).toMatchObject({ start: 5, count: 40 });
-  });
 });
 
 describe('a process that has ended', () => {
@@ -430,18 +367,5 @@ describe('a process that has ended', () => {
     await expect.poll(() => ['alive', 'dead'].map(store.isAlive), soon).toEqual([true, false]);
     await expect.poll(async () => (await claim(store, 1)).ids).toEqual(['a1']);
     expect((await claim(store, 1)).ids).toEqual([]);
-  });
-
-  it('leaves its changes in the database', async () => {
-    const [one, other] = await openTwice();
-    await one.update((transaction) => transaction.put(rows, row('a', 1)));
-    await publish(one, delivery('a1', 1));
-    await Promise.all([one.close(), other.close()]);
-    const next = await openElsewhere(one);
-    expect(next.get(rows, 'a')).toEqual(row('a', 1));
-    expect(await list(next, 'a')).toEqual(['a1']);
-    await expect.poll(() => next.deliveries.pending().count, soon).toBe(1);
-    await next.update((transaction) => transaction.put(rows, row('a', 2)));
-    expect(next.get(rows, 'a')).toEqual(row('a', 2));
   });
 });

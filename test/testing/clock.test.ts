@@ -16,36 +16,10 @@ beforeEach(async () => {
   await control.reset();
 });
 
-const isActive = async (id: string) =>
-  (await get<{ active: boolean }>(`/admin/services/webhooks/${id}`)).active;
-
 async function failOnce(): Promise<void> {
   await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
   await control.advanceClock(0);
 }
-
-it('five failures over six days deactivate a webhook only within one window', async () => {
-  await control.setClock({ frozen: true });
-  await act('/admin/services/webhooks/settings', {
-    notificationAttempts: '1',
-    numberOfFailures: '5',
-    daysInPast: '5',
-  });
-  const id = await createWebhook(server, receiver.url);
-  receiver.status = 500;
-  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on.
-  await failOnce();
-  await failOnce();
-  await control.advanceClock(2 * dayMs);
-  await failOnce();
-  await failOnce();
-  await control.advanceClock(3 * dayMs);
-  await failOnce();
-  expect(await isActive(id)).toBe(true);
-  for (let failure = 0; failure < 4; failure += 1) await failOnce();
-  expect(await isActive(id)).toBe(false);
-  expect(receiver.arrivals).toHaveLength(9);
-});
 
 describe('a frozen clock', () => {
   it('stands until a reset, which returns to the time of day', async () => {

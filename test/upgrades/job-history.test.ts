@@ -84,20 +84,6 @@ describe('the lists of jobs', () => {
     expect(entry).toMatchObject(name === 'jobs' ? { jobId: ids[4] } : { id: ids[4], state: 'cancelled' });
     expect((await server.get(`${path}/unknown?token=${admin}`)).statusCode).toBe(404);
   });
-
-  it('begin with the running job', async () => {
-    await start();
-    const [earlier] = await cancelJobs(1);
-    const id = await begin(upgrade(patch1));
-    expect(await get<Page>(jobsPath)).toMatchObject({
-      jobs: [
-        { id, state: 'in_progress' },
-        { id: earlier, state: 'cancelled' },
-      ],
-      total: 2,
-    });
-    expect(await get<Page>(`${jobsPath}?start=1`)).toMatchObject({ jobs: [{ id: earlier }], total: 2 });
-  });
 });
 
 describe('an earlier job', () => {
@@ -194,15 +180,5 @@ describe('a failed release', () => {
     // It no longer counts, whatever is cancelled later.
     await cancelled(upgrade('pat_22092022_2650'));
     await begin(upgrade('pat_22092022_2650'));
-  });
-
-  it('counts after a cancelled job even if that one was the first after a success', async () => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    await cancelled(upgrade(patch1));
-    await run(upgrade(patch1), 'success');
-    await cancelled(release());
-    const failed = await run(release(), 'failed');
-    await cancelled(release());
-    expect(await refusal(upgrade(patch2))).toContain(failed);
   });
 });

@@ -4,7 +4,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { perTest } from '../kit/cleanup.ts';
 import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
-import { isOnPostgres } from '../kit/store.ts';
 
 const hooks = perTest(startHooks);
 afterEach(() => {
@@ -265,21 +264,3 @@ it(
     for (const { id } of webhooks) expect(await statesOf(id)).toEqual(numbers.map(() => 'delivered'));
   },
 );
-
-describe.skipIf(isOnPostgres)('the limit of remembered event ids in memory', () => {
-  it('refuses new ids and still knows the old ones, until they are a day old', async () => {
-    await restart({ MAX_EVENT_IDS: '2' });
-    const first = await hooks.publish({ eventId: 'one' });
-    await hooks.publish({ eventId: 'two' });
-    const refused = await publish({ changeType: 'Tested', eventId: 'three' });
-    expect(refused.statusCode).toBe(503);
-    expect(refused.headers['retry-after']).toBe('600');
-    expect(refused.json<{ error: { message: string } }>().error.message).toBe(
-      'Too many event ids are remembered: MAX_EVENT_IDS allows 2.',
-    );
-    expect(await hooks.publish({ eventId: 'one' })).toEqual(first);
-    expect((await publish({ changeType: 'Tested' })).statusCode).toBe(200);
-    await hooks.runtime.advance(24 * 3_600_000 + 600_000);
-    expect((await publish({ changeType: 'Tested', eventId: 'three' })).statusCode).toBe(200);
-  });
-});

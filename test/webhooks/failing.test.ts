@@ -139,22 +139,3 @@ describe('a failing webhook', () => {
     expect(warnings().map(({ type }) => type)).toEqual(['WebhookFailing', 'WebhookFailing']);
   });
 });
-
-it('several processes report a failing webhook and its recovery once', async () => {
-  const { store } = hooks;
-  const other = await startHooks({ store: { ...store, close: () => Promise.resolve() } });
-  answerAs(other);
-  await hooks.act('settings', { numberOfFailures: '40' });
-  const publishAll = async (answer: number, times: number) => {
-    brokenAnswer = answer;
-    await Promise.all(Array.from({ length: times }, () => hooks.publish()));
-    for (let turn = 0; turn < 6; turn += 1) {
-      await Promise.all([hooks.settle(), other.settle()]);
-    }
-  };
-  await publishAll(500, 30);
-  await publishAll(200, 10);
-  const types = [...warnings(), ...warnings(other)].map(({ type }) => type);
-  expect(types.sort()).toEqual(['WebhookFailing', 'WebhookRecovered']);
-  expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 30 } });
-});

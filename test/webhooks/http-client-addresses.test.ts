@@ -116,17 +116,11 @@ describe('a forbidden address', () => {
 
   const RESOLUTIONS: Resolution[] = [
     ['loopback', ['127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
-    ['loopback of IPv6', ['::1'], 'The address ::1 is not allowed.'],
-    ['mapped loopback', ['::ffff:127.0.0.1'], 'The address ::ffff:127.0.0.1 is not allowed.'],
     [
       'mapped loopback in full',
       ['0:0:0:0:0:FFFF:7F00:1'],
       'The address 0:0:0:0:0:FFFF:7F00:1 is not allowed.',
     ],
-    ['a private address', ['10.1.2.3'], 'The address 10.1.2.3 is not allowed.'],
-    ['the metadata address', ['169.254.169.254'], 'The address 169.254.169.254 is not allowed.'],
-    ['a unique local address', ['fd00::1'], 'The address fd00::1 is not allowed.'],
-    ['a link-local address', ['fe80::1'], 'The address fe80::1 is not allowed.'],
     ['an address with a zone', ['2000::1%lo'], 'The address 2000::1%lo is not allowed.'],
     ['several addresses, loopback last', ['11.0.0.1', '127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
     ['several addresses, loopback first', ['127.0.0.1', '11.0.0.1'], 'The address 127.0.0.1 is not allowed.'],

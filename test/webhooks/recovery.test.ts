@@ -69,14 +69,17 @@ describe('an inactive webhook', () => {
   });
 });
 
+/** The deliveries of these events fail, a second before the next request. */
+async function fail(...eventIds: string[]): Promise<void> {
+  hooks.answerWith(500);
+  for (const eventId of eventIds) await hooks.publish({ eventId });
+  await hooks.settle();
+  hooks.answerWith(200);
+  hooks.arrivals.length = 0;
+  await hooks.runtime.advance(1_000);
+}
+
 describe('redelivery by filter', () => {
-  const fail = async (...eventIds: string[]) => {
-    hooks.answerWith(500);
-    for (const eventId of eventIds) await hooks.publish({ eventId });
-    await hooks.settle();
-    hooks.answerWith(200);
-    hooks.arrivals.length = 0;
-  };
   beforeEach(() => hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1000' }));
 
   it('repeats only what matches, and nothing twice', async () => {
@@ -183,14 +186,6 @@ describe('redelivery by filter', () => {
 });
 
 describe('what was not delivered', () => {
-  const fail = async (...eventIds: string[]) => {
-    hooks.answerWith(500);
-    for (const eventId of eventIds) await hooks.publish({ eventId });
-    await hooks.settle();
-    hooks.answerWith(200);
-    hooks.arrivals.length = 0;
-    await hooks.runtime.advance(1_000);
-  };
   const stateOf = async (id: string) => {
     const { health, undelivered, undeliveredIsExact } = await hooks.read(`/${id}`);
     const { webhooks } = await hooks.read<{ webhooks: Record<string, unknown>[] }>('');
@@ -352,23 +347,5 @@ describe('the number of discarded deliveries', () => {
       discarded: 2,
     });
     expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'other', deactivatedBy: 'administrator' });
-  });
-
-  it('is in the answer of deactivateAll, with the number of webhooks', async () => {
-    const services = '/admin/services';
-    await hooks.post(`${services}/createService`, { serviceName: 'New', type: 'T' }, hooks.administrator);
-    for (const service of ['', '', 'New.T'])
-      await hooks.register({ service, hookUrl: `https://hooks.example/` });
-    await hooks.register({ active: 'false' });
-    for (let n = 0; n < 6; n += 1) await hooks.publish({ service: 'New.T' });
-    await hooks.settle();
-    const act = async (path: string) =>
-      (await hooks.post(`${services}/${path}`, {}, hooks.administrator)).json<unknown>();
-    expect(await act('New.T/webhooks/deactivateAll')).toMatchObject({ webhooks: 1 });
-    // Four of eighteen deliveries are being attempted, all by the same receiver.
-    expect(await act('webhooks/deactivateAll')).toMatchObject({ status: 'success', webhooks: 2 });
-    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_deliveries_pending 4$/m);
-    expect(await act('webhooks/activateAll')).toEqual({ status: 'success', webhooks: 4, discarded: 0 });
-    expect(await act('New.T/webhooks/activateAll')).toEqual({ status: 'success', webhooks: 0, discarded: 0 });
   });
 });

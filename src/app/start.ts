@@ -118,9 +118,6 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     await app.close();
     throw error;
   }
-  httpClient
-    .load()
-    .catch((error: unknown) => logger.error({ err: error }, 'webhooks are not delivered: undici is missing'));
   warnOfUnknownContainers(config, logger);
   return {
     app,

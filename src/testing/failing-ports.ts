@@ -44,6 +44,7 @@ export function createFailingClient({ client, clock, rules, real, ended }: Faili
         for (const each of [signal, ended]) each.removeEventListener('abort', abort);
       }
     },
+    load: () => clock.track(client.load()),
     close: () => client.close(),
   };
 }

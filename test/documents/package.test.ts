@@ -119,7 +119,7 @@ describe('the packed file', () => {
       const { webhook } = await post('create', { name: 'hook', hookUrl, changeTypes: '*' });
       const report = {};
       if (existsSync('node_modules/undici')) {
-        // The server loads the library and its parser once it listens, without an event.
+        // The server loads the library and its parser with the first webhook, without an event.
         const { cache } = createRequire(import.meta.url);
         while (!Object.keys(cache).some((file) => file.includes('llhttp_'))) await read('settings');
         move('', '-away');

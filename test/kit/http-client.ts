@@ -38,6 +38,7 @@ export function createFakeHttpClient({ now }: Pick<Runtime, 'now'>): FakeHttpCli
       const given = typeof response === 'number' ? { status: response, body: Buffer.alloc(0) } : response;
       return { headers: {}, ...given };
     },
+    load: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }

@@ -43,6 +43,7 @@ function createCheckedClient(client: HttpClient): HttpClient {
       checkDelivery(request.headers, request.body);
       return client.post(request, signal);
     },
+    load: () => client.load(),
     close: () => client.close(),
   };
 }

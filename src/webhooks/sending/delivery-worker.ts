@@ -119,13 +119,14 @@ export class DeliveryWorker {
   }
 
   async #claim(stopping: AbortSignal): Promise<void> {
-    const { store, runtime, tasks, concurrency } = this.#options;
+    const { store, runtime, tasks, httpClient, concurrency } = this.#options;
     const isStopping = () => stopping.aborted;
     try {
       while (this.#mustClaim && !isStopping()) {
         // Without this, attempts that end at the same time would each cause a claim.
         await runtime.yieldToEventLoop();
         this.#mustClaim = false;
+        if (store.count(webhooks) > 0) await httpClient.load();
         const at = runtime.now();
         const most = concurrency - this.#slotsInUse;
         if (most <= 0) continue;

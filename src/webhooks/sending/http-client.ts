@@ -11,6 +11,8 @@ import { maxValueLength } from './headers.ts';
 import { isForbidden } from './target-policy.ts';
 
 export type HttpClient = {
+  /** Called when there are webhooks, before the first request. */
+  load(): Promise<unknown>;
   /**
    * Rejects with a `RequestError` if the receiver or the way to it failed, with another error if this process did. Rejects at
    * once when the signal is aborted.
@@ -86,10 +88,11 @@ export class GuardedHttpClient implements HttpClient {
   }
 
   /**
-   * Loads undici, also the parser that it reads from a file with its first connection: this one leads nowhere. Called
-   * when the server listens, because it takes long; later, the files may be those of another version, or missing.
+   * Loads undici, also the parser that it reads from a file with its first connection: this one leads nowhere. With the
+   * first event, it would be too late: by then, the files may be those of another version, or missing.
    */
   async load(): Promise<typeof Undici> {
+    if (this.#undici) return this.#undici;
     const undici = await import('undici');
     const client = new undici.Client('http://localhost', {
       connect: (_options, callback) => callback(null, new Socket()),
@@ -108,7 +111,7 @@ export class GuardedHttpClient implements HttpClient {
   }
 
   async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
-    const undici = this.#undici ?? (await this.load());
+    const undici = await this.load();
     if (signal.aborted) throw requestAborted(signal);
     const url = new URL(request.url);
     const { protocol, origin } = url;

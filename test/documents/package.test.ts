@@ -1,14 +1,15 @@
 // Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkout, createProject, execute } from '../kit/package.ts';
 
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as unknown;
 
-type Manifest = { version: string; peerDependencies: Record<string, string> };
+type Manifest = { name: string; version: string; peerDependencies: Record<string, string> };
 const manifest = readJson(join(checkout, 'package.json')) as Manifest;
 
 const { project, packed, install } = await createProject();
@@ -145,6 +146,23 @@ describe('the packed file', () => {
     const modules = join(project, 'node_modules');
     renameSync(join(modules, 'undici'), join(modules, 'undici-away'));
     expect(JSON.parse(await run('delivers.js'))).toEqual({ ...delivered, before: [] });
+  });
+
+  it('is installed by the commands of the page beneath a folder that has packages already', async () => {
+    const page = readFileSync(join(checkout, 'docs/operate/backup-and-upgrade.md'), 'utf8');
+    const [, script = ''] = /^(VERSION=[^]*?)^for /m.exec(page) ?? [];
+    const root = mkdtempSync(join(tmpdir(), 'steward-installed-'));
+    mkdirSync(join(root, 'steward/node_modules'), { recursive: true });
+    // It needs no other package, and so no registry.
+    const { name, version } = manifest;
+    mkdirSync(join(root, 'package'));
+    writeFileSync(join(root, 'package/package.json'), JSON.stringify({ name, version }));
+    await execute('tar', ['-czf', `steward-${version}.tgz`, 'package'], { cwd: root });
+    const env = { PATH: process.env.PATH, HOME: root };
+    await execute('bash', ['-ec', script.replaceAll('/opt', root)], { cwd: root, env });
+    const installed = join(root, 'steward/current/node_modules/steward/package.json');
+    expect(readJson(installed)).toEqual({ name, version });
+    rmSync(root, { recursive: true });
   });
 
   it('has the command steward', async () => {

@@ -157,7 +157,7 @@ const outro = `
 ## Tokens
 
 - Send a token as \`?token=…\` in the address of the catalog, or in the header \`Authorization: Bearer …\`. If both are given, the header counts. Cookies are not read.
-- The operations that never need a token ignore one. The other three check a token that is given, and need one with \`REQUIRE_TOKENS=true\`.
+- The operations that never need a token ignore one. The others check a token that is given, and need one with \`REQUIRE_TOKENS=true\`.
 - The token decides which services the caller sees: without one the services with \`access\` \`public\`, with one also those with \`organization\`, and administrators see all.
 - A missing token is a fault with \`Code\` 499, a bad or expired one a fault with \`Code\` 498.
 

@@ -12,14 +12,16 @@ import { type AuditStore, type AuditWrites, readBatch } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 
+/** To remove one entry moves all later ones, so many are removed together. */
+const excess = 1000;
+
 /** Entries are frozen when they are read: most never are. */
 type Kept = { entry: AuditEntry };
 
 export class MemoryAudit {
   readonly #limits: AuditLimits;
-  /** In the order in which they were added. */
+  /** In the order in which they were added, with up to `excess` entries more than the limits allow. */
   #kept: Kept[] = [];
-  #successes = 0;
   /** The newest refusals, by their merge key. */
   readonly #refusals = new Map<string, Kept>();
 
@@ -43,7 +45,6 @@ export class MemoryAudit {
     count: async (refusal) => this.#count(refusal),
     removeBefore: async (at) => {
       this.#kept = this.#kept.filter(({ entry }) => entry.at >= at);
-      this.#successes = this.#kept.filter(isSuccess).length;
       this.#forgetRefusals(at);
     },
   };
@@ -53,6 +54,7 @@ export class MemoryAudit {
   };
 
   dump(): readonly AuditEntry[] {
+    this.#removeExcess();
     return this.#kept.map(({ entry }) => entry);
   }
 
@@ -66,18 +68,15 @@ export class MemoryAudit {
   add(entry: AuditEntry): Kept {
     const kept = { entry };
     this.#kept.push(kept);
-    if (isSuccess(kept)) this.#successes += 1;
     const { successes, others } = this.#limits;
-    if (this.#successes > successes) {
-      this.#removeOldest(isSuccess);
-      this.#successes -= 1;
-    }
-    if (this.#kept.length - this.#successes > others) this.#removeOldest((one) => !isSuccess(one));
+    if (this.#kept.length > successes + others + excess) this.#removeExcess();
     return kept;
   }
 
-  #removeOldest(isOfKind: (kept: Kept) => boolean): void {
-    this.#kept.splice(this.#kept.findIndex(isOfKind), 1);
+  #removeExcess(): void {
+    let { successes, others } = this.#limits;
+    const isAmongNewest = ({ entry }: Kept) => (entry.outcome === 'success' ? successes-- : others--) > 0;
+    this.#kept = this.#kept.reverse().filter(isAmongNewest).reverse();
   }
 
   #count(refusal: AuditEntry): string {
@@ -101,15 +100,12 @@ export class MemoryAudit {
 
   /** Newest first; of the same moment, the one that was added last. */
   #find(filter: AuditFilter): Kept[] {
+    this.#removeExcess();
     return this.#kept
       .filter(({ entry }) => matchesAuditFilter(entry, filter))
       .reverse()
       .sort((a, b) => b.entry.at - a.entry.at);
   }
-}
-
-function isSuccess({ entry }: Kept): boolean {
-  return entry.outcome === 'success';
 }
 
 function toEntry({ entry }: Kept): AuditEntry {

@@ -136,14 +136,9 @@ function element(name: string, content: string): string {
 }
 
 /** Every name that contains VENDOR_PREFIX or PRODUCT_NAME. */
-type CatalogNames = {
-  readonly versionType: string;
-  readonly version: string;
-  readonly messageFormatType: string;
-  readonly messageFormat: string;
-};
+type CatalogNames = ReturnType<typeof catalogNames>;
 
-export function catalogNames(vendorPrefix: string, productName: string): CatalogNames {
+export function catalogNames(vendorPrefix: string, productName: string) {
   const versionType = `${vendorPrefix}${productName}Version`;
   const messageFormatType = `${vendorPrefix}ServiceCatalogMessageFormat`;
   return {

@@ -39,12 +39,7 @@ export function complete<T>(value: T, defaults: unknown): T {
 }
 
 /** A cell of any type. */
-export type AnyCell = {
-  readonly name: string;
-  readonly initial: unknown;
-  readonly auditFields: (value: never) => AuditFields;
-  readonly idOf?: (value: never) => string | undefined;
-};
+export type AnyCell = Omit<Cell<never>, 'initial'> & { readonly initial: unknown };
 
 /** A row or a cell that a transaction has written. */
 export type ChangedRow = {

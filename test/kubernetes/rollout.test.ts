@@ -205,9 +205,16 @@ describe('a container that has ended', () => {
   const state = { terminated: { exitCode: 1, reason: 'Error' } };
   const podOf = (
     restartCount: number,
-    { metadata = {}, image = 'a:2', isDown = false, phase = 'Running' } = {},
+    { metadata = {}, image = 'a:2', isDown = false, phase = 'Running', isForgotten = false } = {},
   ) => {
-    const ended = { name: 'a', image, imageID: '', ready: true, restartCount, lastState: state };
+    const ended = {
+      name: 'a',
+      image,
+      imageID: '',
+      ready: true,
+      restartCount,
+      lastState: isForgotten ? {} : state,
+    };
     const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a-x', uid: '2', controller: true };
     const labels = { 'pod-template-hash': 'x' };
     return parsePod({
@@ -228,10 +235,13 @@ describe('a container that has ended', () => {
     expect(crashIn(podOf(2))).toBe(crash);
     expect(crashIn(podOf(1, { metadata: { uid: '3' } }))).toBe(crash);
     expect(crashIn(podOf(1, { isDown: true }))).toBe(crash);
+    // The node does not say how it has ended.
+    expect(crashIn(podOf(2, { isForgotten: true }))).toContain('since the rollout (no reason given)');
   });
 
   it.each<[string, ClusterPod]>([
     ['before the rollout was complete', podOf(1)],
+    ['never', podOf(0, { isForgotten: true })],
     ['in a pod of the template before', podOf(2, { image: 'a:1' })],
     ['in a pod that ends', podOf(2, { metadata: { deletionTimestamp: new Date() } })],
     ['in a pod that was evicted', podOf(2, { phase: 'Failed' })],

@@ -232,21 +232,19 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     unscheduled: cutMessage(
       conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
     ),
-    waiting: statuses.flatMap(({ name, state }) =>
-      state?.waiting?.reason === undefined
-        ? []
-        : {
-            container: name,
-            reason: truncate(state.waiting.reason),
-            message: cutMessage(state.waiting.message) ?? '',
-          },
-    ),
-    ends: (status?.containerStatuses ?? []).flatMap(({ name, restartCount, state, lastState }) => {
+    waiting: statuses.flatMap(({ name: container, state: { waiting } = {} }) => {
+      if (waiting?.reason === undefined) return [];
+      return { container, reason: truncate(waiting.reason), message: cutMessage(waiting.message) ?? '' };
+    }),
+    ends: (status?.containerStatuses ?? []).flatMap(({ name: container, restartCount, state, lastState }) => {
       const end = state?.terminated ?? lastState?.terminated;
-      if (!end) return [];
-      const reason = `${end.reason ?? ''}, exit code ${end.exitCode}`;
-      const id = `${metadata?.uid} ${name}`;
-      return { id, container: name, restarts: restartCount, isDown: !state?.running, reason };
+      const waiting = state?.waiting?.reason;
+      const isLooping = waiting === 'CrashLoopBackOff';
+      if (!end && !isLooping && restartCount === 0) return [];
+      // Some nodes forget how a container has ended.
+      const reason = end ? `${end.reason}, exit code ${end.exitCode}` : (waiting ?? 'no reason given');
+      const isDown = isLooping || !state?.running;
+      return { id: `${metadata?.uid} ${container}`, container, restarts: restartCount, isDown, reason };
     }),
     terminationMessage: inOrderOfMessages
       .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)

@@ -107,6 +107,15 @@ it('workloads without the images of the installed version are shown, and an upgr
   expect((await start('plan', 'pat')).problems).toEqual(refusal);
 });
 
+it('workloads that only the release from before Steward names may have any images', async () => {
+  const { start, end } = await open([patch('pat', '1300', '1234', '2', ['MAP_SERVER'])]);
+  await start('upgrade', 'pat');
+  expect((await end()).state).toBe('success');
+  expect((await start('plan', 'pat')).problems).toEqual([
+    'versionManifest: 10.9.1.1300 is installed already.',
+  ]);
+});
+
 it('an upgrade with the digest of a plan is refused if another client has changed an image since', async () => {
   const { start, end, setImage } = await open([patch('pat', '1300', '1234', '2')]);
   const { digest: planDigest } = await start('plan', 'pat');

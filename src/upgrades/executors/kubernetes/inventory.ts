@@ -121,11 +121,12 @@ function planContainers(
   };
 }
 
-/** Before the first upgrade, the installed version is not one that Steward knows to have installed. */
+/** The images of the first release may be others: it was there before Steward. */
 function planRepair(present: Deployment, state: NamespaceState, options: InventoryOptions): RepairPlan {
   const { workloads: cluster = [] } = state;
-  const isAssumed = present.patches.length === 0 && present.release.id === freshRelease.id;
-  const containers = isAssumed ? [] : [...installedContainers(present).values()];
+  const isAssumed = present.release.id === freshRelease.id;
+  const release = isAssumed ? { ...freshRelease, containers: [], newContainers: [] } : present.release;
+  const containers = [...installedContainers({ ...present, release }).values()];
   const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
   const putBack = findRecords(state, states.formerImage);
   const differing = workloads.filter((workload) => !hasImages(workload, putBack.get(workload.name)));

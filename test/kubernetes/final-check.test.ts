@@ -144,14 +144,16 @@ async function disturb(id: string, change: (upgrade: Upgrade) => Promise<unknown
   return upgrade;
 }
 
-/** The check waits for the workload: it reads it after its list of all workloads. */
+/** The check waits for the workload: it reads it after its list of all workloads, which follows the Job of the hook. */
 const waitForCheck = (cluster: Cluster, name: string) =>
   expect
     .poll(
       () => {
         const paths = cluster.faults.requests.map(({ method, path }) => `${method} ${path}`);
         const list = paths.findLastIndex((path) => /^GET .*deployments\?limit=/.test(path));
-        return paths.findLastIndex((path) => path.startsWith('GET ') && path.endsWith(`/${name}`)) > list;
+        const job = paths.findLastIndex((path) => /^GET .*\/jobs\//.test(path));
+        const read = paths.findLastIndex((path) => path.startsWith('GET ') && path.endsWith(`/${name}`));
+        return job < list && list < read;
       },
       { interval: 5 },
     )

@@ -120,6 +120,16 @@ it('every matching workload whose rollout could not complete is a problem, and n
   ]);
 });
 
+it('a workload that an autoscaler has just scaled down has pods that are to end', async () => {
+  const { on, plan } = await open({ name: 'apps', replicas: 3 });
+  const { spec, ...apps } = await on.settled('Deployment', 'apps');
+  const body = { items: [{ ...apps, spec: { ...spec, replicas: 1 } }] };
+  on.faults.inject({ path: /\/deployments\?/, act: { status: 200, body } });
+  const text =
+    'cluster: deployment/apps: has pods that are to end: of 1 wanted pods 3 are updated and 3 available, 3 exist.';
+  expect((await plan(['APPS'])).transient).toEqual([text]);
+});
+
 it('containers that keep an image which the plan replaces elsewhere are notices', async () => {
   const image = 'apps:1';
   const { on, plan } = await open(

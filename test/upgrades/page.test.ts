@@ -1,6 +1,10 @@
 // The upgrades page in a browser without scripts, before the first upgrade. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
 import { capitalise } from '../../src/console/labels.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { readManifest } from '../../src/upgrades/versions/manifest.ts';
+import { patchOf } from '../kit/versions.ts';
 import {
   cookie,
   eleven,
@@ -108,6 +112,24 @@ describe('the page before the first upgrade', () => {
     const long = await openPlan(eleven, { 'JSON.volumesConfig': `{"a":"${'a'.repeat(5000)}"}` });
     const back = new URL(linkOf(long, 'Upload a file …'), 'http://localhost').searchParams.get('next');
     expect(back).toBe(wizardOf(eleven));
+  });
+
+  it('names up to three patches that a rollback removes, and counts the others', async () => {
+    await start();
+    const containers = [{ name: 'MAP_SERVER', image: 'map:1' }];
+    const patches = [1, 2, 3, 4].map((n) => ({
+      ...patchOf(`p${n}`, `${n}`, n === 1 ? '1234' : `${n - 1}`),
+      name: `P${n}`,
+      containers,
+    }));
+    const manifest = readManifest(Buffer.from(JSON.stringify(patches)), [freshRelease]);
+    const installed = 'versions' in manifest ? manifest.versions : [];
+    await server.store.update((transaction) =>
+      transaction.write(deployment, { release: freshRelease, patches: installed }),
+    );
+    const page = await show(`${upgrades}/rollback`);
+    const removed = [...page.matchAll(/removes (.*?), puts back/g)].map(([, names]) => names);
+    expect(removed).toEqual(['P4', 'P3, P4', 'P2, P3, P4', 'P1, P2, P3 and 1 more']);
   });
 
   it('asks for the version also before a patch of another release', async () => {

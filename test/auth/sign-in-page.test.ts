@@ -1,11 +1,11 @@
 // Signing in and out with a browser.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
-import { perTest } from '../kit/cleanup.ts';
+import { perFile } from '../kit/cleanup.ts';
 import { password, startServer } from '../kit/server.ts';
 import { type Token, signInPath } from './tokens-kit.ts';
 
-const server = perTest(startServer);
+const server = perFile(startServer);
 
 describe('a browser', () => {
   const form = { username: 'administrator', password, f: 'html' };

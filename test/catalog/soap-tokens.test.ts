@@ -52,12 +52,4 @@ describe('tokens', () => {
     const headers: Record<string, string> = role ? { authorization: `Bearer ${server.token(role)}` } : {};
     expect(namesIn((await server.soap(call('GetServiceDescriptions'), headers)).body)).toHaveLength(count);
   });
-
-  it('RequiresTokens and GetTokenServiceURL return the configuration', async () => {
-    expect((await server.soap(call('RequiresTokens'))).body).toContain('<Result>false</Result>');
-    expect((await guarded.soap(call('RequiresTokens'))).body).toContain('<Result>true</Result>');
-    expect((await guarded.soap(call('GetTokenServiceURL'))).body).toContain(
-      '<TokenServiceURL>http://localhost:8080/tokens/generateToken</TokenServiceURL>',
-    );
-  });
 });

@@ -126,31 +126,6 @@ it('forgets the messages of a job that is no longer the newest', async () => {
   expect(reads).toEqual(['a 0', 'b 0', 'a 0', 'a 0']);
 });
 
-it('counts 0 messages if they were removed', async () => {
-  const { store, service } = createSystem();
-  const a = await start(store, 'a');
-  for (const id of ['b', 'c']) {
-    await end(store);
-    await start(store, id);
-  }
-  expect(await service.messages(a)).toEqual({ messages: [], count: 0 });
-  expect(await service.find('a')).toMatchObject({ id: 'a', messageCount: 1 });
-});
-
-it('finds the newest of the jobs that installed a version', async () => {
-  const { store, service } = createSystem();
-  expect(await service.findInstalling('pat_1')).toBeUndefined();
-  await start(store, 'a');
-  expect(await service.findInstalling('pat_1')).toBeUndefined();
-  await end(store);
-  expect(await service.findInstalling('pat_1')).toMatchObject({ id: 'a' });
-  await start(store, 'b');
-  expect(await service.findInstalling('pat_1')).toMatchObject({ id: 'a' });
-  await end(store);
-  expect(await service.findInstalling('pat_1')).toMatchObject({ id: 'b' });
-  expect(await service.findInstalling('pat_2')).toBeUndefined();
-});
-
 it('a job that has ended since the request found it cannot be cancelled', async () => {
   const { store } = createSystem();
   const found = await start(store, 'a');

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { perTest } from '../kit/cleanup.ts';
 import { startHooks } from '../kit/hooks.ts';
 import { blackHole } from '../kit/http-client.ts';
+import { isOnPostgres } from '../kit/store.ts';
 
 const hooks = perTest(startHooks);
 afterEach(() => {
@@ -237,6 +238,13 @@ describe('the limit of pending deliveries', () => {
       ]);
     },
   );
+});
+
+it.skipIf(isOnPostgres)('a new event id is refused beyond MAX_EVENT_IDS in memory', async () => {
+  await restart({ MAX_EVENT_IDS: '1' });
+  await hooks.publish({ eventId: 'one' });
+  const refused = await publish({ changeType: 'Tested', eventId: 'two' });
+  expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '600']);
 });
 
 it(

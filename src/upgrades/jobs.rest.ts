@@ -202,7 +202,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     isDestructive: true,
     warning: ({ state, to }) =>
       state === 'scheduled'
-        ? `The start of ${to} is given up. To start it later, prepare it again.`
+        ? `The job to ${to} will not start. To start it later, prepare it again.`
         : undefined,
     description:
       'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +

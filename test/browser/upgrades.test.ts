@@ -142,14 +142,27 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     // The page of another reader shows the job that has started, and what it changes beside its own content.
     await other.clock.fastForward(5_000);
     await expectState(other, 'In progress');
-    await other.goto('/admin/services');
-    const banner = other.getByText('The system is read-only.');
+    await other.goto('/admin/services/webhooks/settings');
+    const banner = other.getByText('The system is read-only.', { exact: true });
     await banner.waitFor();
-    expect(await other.title()).toBe('Services · Steward');
+    expect(await other.title()).toBe('Webhook settings · Steward');
+    const save = other.getByRole('button', { name: 'Save' });
+    expect(await save.isDisabled()).toBe(true);
+    const list = await other.context().newPage();
+    await list.clock.install();
+    await list.goto('/admin/services');
+    expect(await list.getByRole('button', { name: 'Create service' }).isDisabled()).toBe(true);
+    await other.getByLabel('Attempts per delivery').fill('2');
     await runToEnd();
     await other.clock.fastForward(30_000);
     await banner.waitFor({ state: 'hidden' });
-    await expect.poll(() => other.title()).toBe('(1) Services · Steward');
+    await expect.poll(() => other.title()).toBe('(1) Webhook settings · Steward');
+    // The form keeps its input.
+    await expect.poll(() => save.isEnabled()).toBe(true);
+    expect(await other.getByText('Not possible while the system is read-only.').count()).toBe(0);
+    expect(await other.getByLabel('Attempts per delivery').inputValue()).toBe('2');
+    await list.clock.fastForward(30_000);
+    await list.getByRole('link', { name: 'Create service' }).waitFor();
     expect(await other.locator('link[rel="icon"]').getAttribute('href')).toContain('attention.svg');
     await other.getByRole('navigation', { name: 'Main' }).getByText('1 needs attention').waitFor();
     await expectState(page, 'Failed');
@@ -288,7 +301,7 @@ describe.skipIf(!hasChromium)('a scheduled upgrade', patience, () => {
       `${new Date(first.at).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
     );
     expect(await read('system/upgrades')).toMatchObject({ startAt: first.at });
-    await page.getByRole('link', { name: 'Move …' }).click();
+    await page.getByRole('link', { name: 'Reschedule …' }).click();
     expect(await control.inputValue()).toBe(first.text);
     const second = local(3_600_000);
     await control.fill(second.text);

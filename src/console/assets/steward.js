@@ -211,6 +211,7 @@ function keepLive() {
   const openedWith = performance.getEntriesByType('navigation')[0]?.responseStatus;
   const job = document.querySelector('[data-running]')?.dataset.running;
   let title = document.title;
+  let hasInput = false;
   let lastAnswer = new Date();
   let failures = 0;
   // Of the last answer, to which the server answers 304 while nothing has changed.
@@ -256,6 +257,18 @@ function keepLive() {
     showConnection('ended', 'Your session has ended. ', link, ' to go on.');
   }
 
+  const isReadOnly = () => document.querySelector('#banner .strip') !== null;
+
+  /** Read-only mode has disabled buttons outside of the parts. A reload would lose input, or send a form again. */
+  function endReadOnly() {
+    if (!hasInput && !(openedWith >= 400)) return location.reload();
+    for (const button of document.querySelectorAll('main form button:disabled')) {
+      button.disabled = false;
+      button.parentElement.querySelector('.hint')?.remove();
+    }
+    return undefined;
+  }
+
   function show(page) {
     const running = page.querySelector('[data-running]')?.dataset.running;
     if (job !== running) {
@@ -264,10 +277,12 @@ function keepLive() {
       // The query belongs to an earlier step.
       return location.replace(location.pathname);
     }
+    const wasReadOnly = isReadOnly();
     for (const part of parts) {
       const fresh = page.getElementById(part.id);
       if (fresh) morph(part, fresh);
     }
+    if (wasReadOnly && !isReadOnly() && document.querySelector('main :disabled')) return endReadOnly();
     if (document.getElementById('follow')?.checked) document.querySelector('.messages').scrollTop = 0;
     if (live.length > 0) ({ title } = page);
     return undefined;
@@ -338,6 +353,7 @@ function keepLive() {
   showConnection(document.body.dataset.connection);
   wait();
   document.addEventListener('visibilitychange', () => document.hidden || refresh());
+  document.addEventListener('input', () => (hasInput = true));
   addEventListener('focus', () => document.body.dataset.connection && refresh());
   document.addEventListener('change', ({ target }) => {
     if (target.closest('[data-in-place]')) target.form?.requestSubmit();

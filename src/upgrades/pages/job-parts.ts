@@ -95,7 +95,7 @@ export function scheduleActions(job: Job, page: PageContext<unknown>): Html | fa
   const at = (...operation: string[]) => page.href('system', 'jobs', job.id, ...operation);
   // Read-only mode does not refuse it.
   return html`<a class="destructive" href="${formHref(page, at('cancel'), { next: at() })}">Cancel …</a>
-  ${linkButton(page, at('reschedule'), 'Move …', 'plain')}`;
+  ${linkButton(page, at('reschedule'), 'Reschedule …', 'plain')}`;
 }
 
 export function jobListView(jobService: JobService): View<unknown> {
@@ -108,10 +108,7 @@ export function jobListView(jobService: JobService): View<unknown> {
       {
         noun: 'job',
         columns: jobColumns(page, ({ id }) => page.here(id)),
-        empty: renderEmpty('There has been no job yet. An upgrade or a rollback starts one.', {
-          href: page.href('system', 'upgrades'),
-          label: 'Go to upgrades',
-        }),
+        empty: renderEmpty('There has been no job yet. An upgrade or a rollback starts one.'),
       },
     );
     return html`<div id="jobs" data-live="5">${list}</div>`;

@@ -144,10 +144,7 @@ export function renderEntries<T, K extends string>(
   const { noun, columns, idOf, empty } = view;
   const name = capitalise(pluralOf(noun));
   const isFiltered = Object.keys(keep).some((parameter) => !arrangement.test(parameter));
-  if (total === 0)
-    return isFiltered || !empty
-      ? renderEmpty(`No ${noun} matches.`, { href: page.here(), label: 'Remove the filters' })
-      : empty;
+  if (total === 0) return isFiltered || !empty ? renderEmpty(`No ${noun} matches.`, page.here()) : empty;
   const heads = columns.map(({ label, sort }): Column =>
     sort === undefined || !sorting ? label : sortableColumn(label, sort, sorting, keep),
   );
@@ -251,14 +248,11 @@ export function renderChips(chips: readonly Chip[]): Html {
   )}`;
 }
 
-/** Instead of a list without rows. With filters, its link removes them. */
-export function renderEmpty(
-  sentence: string,
-  link?: { readonly href: string; readonly label: string },
-): Html {
+/** Instead of a list without rows. A link to the list without filters removes them. */
+export function renderEmpty(sentence: string, unfiltered?: string): Html {
   return html`<div class="empty">
     <p>${sentence}</p>
-    ${link && html`<p><a href="${link.href}">${link.label}</a></p>`}
+    ${unfiltered !== undefined && html`<p><a href="${unfiltered}">Remove the filters</a></p>`}
   </div>`;
 }
 

@@ -383,7 +383,7 @@ keepLive();
 /** The form contains the boxes of all rows. */
 function offerSelectAll(form) {
   const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  addButton(document.querySelector('.toolbar .total'), 'Select all on this page', () =>
+  addButton(document.querySelector('.toolbar .chips'), 'Select all on this page', () =>
     boxes().forEach((box) => (box.checked = true)),
   );
 }

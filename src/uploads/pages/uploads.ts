@@ -18,15 +18,11 @@ export function uploadsView(uploads: readonly Upload[], page: PageContext<unknow
     },
     usual: 50,
   });
-  const add = formHref(page, page.here('upload'));
   return renderListPage(page, list, {
     noun: 'file',
     search: 'Search files',
-    actions: linkButton(page, add, 'Upload a file'),
-    empty: renderEmpty(
-      'No file is uploaded. Upgrades take their licenses from here.',
-      page.isReadOnly ? undefined : { href: add, label: 'Upload the first file' },
-    ),
+    actions: linkButton(page, formHref(page, page.here('upload')), 'Upload a file'),
+    empty: renderEmpty('No file is uploaded. Upgrades take their licenses from here.'),
     columns: [
       {
         label: 'File',

@@ -151,14 +151,9 @@ function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: nu
   const tries =
     attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
   const at = nextAttemptAt(delivery, settings);
-  const next =
-    at === null
-      ? undefined
-      : at <= now
-        ? 'Waiting for its turn'
-        : `Next attempt in ${formatDuration(at - now)}`;
-  if (!last) return renderMissing(next);
-  return html`${renderOutcome(last, true)}${tries}${next !== undefined && html` <span class="hint">${next}</span>`}`;
+  const next = at !== null && (at <= now ? 'Waiting' : `Next attempt in ${formatDuration(at - now)}`);
+  if (!last) return renderMissing(next || undefined);
+  return html`${renderOutcome(last, true)}${tries}${next && html` <span class="hint">${next}</span>`}`;
 }
 
 /** A list shows the status only; its title is the reason. */

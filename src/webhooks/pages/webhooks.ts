@@ -13,7 +13,7 @@ import {
 } from '../../console/list.ts';
 import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo } from '../../console/time.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
+import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { boxName } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
@@ -62,16 +62,16 @@ const selection = {
 export function showWebhooks(store: ReadableStore): View<unknown> {
   return async (page) => {
     const all = await readWebhooks(store, page);
-    const searched = selectEntries(all, page, { ...selection, usual: all.length, most: all.length });
     const filters = { health: ({ health }: ListedWebhook) => health };
     const list = selectEntries(all, page, { ...selection, filters, ...size });
     const { q: searchedFor = '', ...keep } = list.keep;
+    const search = { ...page, query: new URLSearchParams({ q: searchedFor }) };
+    const searched = selectEntries(all, search, { ...selection, usual: all.length, most: all.length });
     return html`${renderToolbar({
       action: page.here(),
       search: { label: 'Search name or host', value: searchedFor },
       keep,
       chips: renderHealthChips(searched.shown, list.keep),
-      count: html`<span id="webhook-count" data-live="10">${formatCount(list.total, 'webhook')}</span>`,
       actions: linkButton(page, page.here('create'), 'Create webhook'),
     })}
       <div id="webhooks" data-live="10">
@@ -81,7 +81,6 @@ export function showWebhooks(store: ReadableStore): View<unknown> {
           idOf: ({ webhook }) => `webhook-${webhook.id}`,
           empty: renderEmpty(
             'There are no webhooks yet. A webhook sends the events of services to an address.',
-            page.isReadOnly ? undefined : { href: page.here('create'), label: 'Create the first webhook' },
           ),
         })}
       </div>

@@ -95,7 +95,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     layout,
     html`${view.warning === undefined && lead}
       ${secret ? secretView(secret) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
-      ${secret && html`<p><a href="${parent.href}">Back to ${parent.name}</a></p>`}`,
+      ${secret && html`<p><a href="${back ?? parent.href}">Back${back === undefined && ` to ${parent.name}`}</a></p>`}`,
     commands,
   );
 }

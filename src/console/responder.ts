@@ -275,6 +275,9 @@ export class HtmlResponder {
     const shown = isKnown ? (result ?? operation).view?.(formPage) : undefined;
     // The database may be unavailable.
     const view = await (error ? shown?.catch(() => undefined) : shown);
+    const warn = async () =>
+      isKnown && rest.subject && !result ? operation.warning(rest.subject.found, entered) : undefined;
+    const warning = await (error ? warn().catch(() => undefined) : warn());
     // Otherwise the operation would show a form for programs, or one that is refused.
     const hasOwnPage = operation.form === 'derived' && isOffered(rest) && !hasFormOnResource(rest);
     if (!result?.shownOnce && !view && !hasOwnPage)
@@ -288,8 +291,7 @@ export class HtmlResponder {
       parent: { name: layout.crumbs.at(-2)?.name ?? 'the list', href: this.#path(pathOfResource(rest)) },
       error,
       view,
-      warning:
-        rest.subject && !result && !error ? await operation.warning(rest.subject.found, entered) : undefined,
+      warning,
       ...(result?.shownOnce && {
         secret: {
           text: noticeOf(operation, result).text,
@@ -396,7 +398,8 @@ function addressOf(path: string, query: URLSearchParams): string {
 function correctionOf(problems: readonly Problem[], fields: Fields): string {
   const names = [...new Set(problems.map(({ field = '' }) => field))];
   if (names.length === 0 || names.some((name) => !Object.hasOwn(fields, name))) return '';
-  return `Please correct ${names.length === 1 ? 'one field' : `${names.length} fields`}.`;
+  const one = problems.length === 1 ? 'one field' : 'these values';
+  return `Please correct ${names.length === 1 ? one : `${names.length} fields`}.`;
 }
 
 function noticeOf({ title }: Operation, { notice }: Outcome): Notice {

@@ -182,6 +182,16 @@ describe('the mode', () => {
   });
 });
 
+describe('a key', () => {
+  it('is shown once, on a page that leads back to the list', async () => {
+    const page = await show(linkOf(await show('/admin/security/keys'), 'Create key'));
+    const { action = '', fields } = formOf(page, '/create') ?? {};
+    const given = { ...fields, name: 'nightly', role: 'member' };
+    const created = await server.post(action, given, { cookie: cookieOf('administrator') });
+    expect(created.body).toMatch(/stw_[^]*<a href="\/admin\/security\/keys">Back<\/a>/);
+  });
+});
+
 describe('read-only mode', () => {
   it('leaves what it accepts', async () => {
     await act('security/self/keys/create', { name: 'nightly' });
@@ -196,7 +206,9 @@ describe('the audit trail', () => {
   it('finds an operation by its title', async () => {
     await act('services/webhooks/settings', { numberOfFailures: '7' });
     const found = await show('/admin/system/audit?q=webhook+settings');
-    expect(rowOf(found, 'Update webhook settings')).toContain('numberOfFailures');
+    const row = rowOf(found, 'Update webhook settings');
+    expect(row).toContain('numberOfFailures');
+    expect(row).toMatch(/<a href="\/admin\/services\/webhooks\/settings"><bdi>Webhook settings<\/bdi><\/a>/);
     const settings = await show('/admin/services/webhooks/settings');
     expect(settings).toMatch(/Last changed by administrator, <time [^>]*>[-\d]{10} [:\d]{8} UTC<\/time>/);
   });

@@ -65,6 +65,15 @@ describe('the page before the first upgrade', () => {
     expect(await openVersions()).not.toContain('New</span>');
   });
 
+  it('says that another job is scheduled, and nothing against the version', async () => {
+    await start();
+    const startAt = String(server.runtime.now() + hour);
+    await server.post(`${upgrades}/upgrade`, { token, versionManifest: `{"id":"${patch1}"}`, startAt });
+    const page = await openPlan(eleven, { 'Text.licenseUpload': await upload('license.json', '{}') });
+    expect(page).toMatch(/<span class="state bad">Failed<\/span>\s*<strong>Other jobs<\/strong>/);
+    expect(page).toMatch(/<span class="state good">Passed<\/span>\s*<strong>Version<\/strong>/);
+  });
+
   it('shows every problem of the settings beside its control, with what was entered', async () => {
     await start();
     const page = await openPlan(eleven, { 'JSON.volumesConfig': '[1]', 'Boolean.updateToLatestPatch': '' });

@@ -174,7 +174,7 @@ describe('the page', () => {
       [false, false],
     ]);
     expect(textOf(response.body)).toContain(
-      'Please correct one field. Window 2: enter the time at which it ends, such as 04:00.Window 2: choose a time zone.',
+      'Please correct these values. Window 2: enter the time at which it ends, such as 04:00.Window 2: choose a time zone.',
     );
     expect(response.body).not.toContain('[1]');
     expect(textOf(response.body)).toContain('There are no windows: an upgrade may start at any time.');

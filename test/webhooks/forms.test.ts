@@ -181,4 +181,9 @@ it('the forms of destructive operations name what is lost', async () => {
     '1 active webhook (One) gets no more events. 2 pending deliveries will be discarded.',
   );
   expect(textOf(await see(`${all}/${id}/rotateKey`))).toContain('must know the new key');
+  const refused = await send(`${id}/rotateKey`, { graceHours: 'two' });
+  expect([refused.statusCode, textOf(refused.body)]).toEqual([
+    400,
+    expect.stringContaining('must know the new key'),
+  ]);
 });

@@ -47,7 +47,7 @@ export async function auditView(
   const { entries, total } = page.json;
   const given = listParameters(page.query);
   const range = pageRange(page.query, { usual: 25 });
-  const names = await namesOf(entries, words.names);
+  const names = await namesOf(entries, words);
   const list = { shown: entries, total, range, keep: given };
   return html`${toolbarOf(given, total, page)}
     <div class="audit">
@@ -62,7 +62,7 @@ export async function auditView(
           {
             label: 'Operation',
             cell: ({ operation, user }) =>
-              html`${words.titles.titleOf(operation, user) ?? operation} <span class="hint">${operation}</span>`,
+              html`${words.titles.titleOf(operation, user) ?? operation} <span class="hint" title="${operation}">${operation}</span>`,
           },
           { label: 'Target', cell: (entry) => targetView(entry, names, page) },
           { label: 'Who', cell: (entry) => actorView(entry, page) },
@@ -75,8 +75,9 @@ export async function auditView(
 
 type Names = ReadonlyMap<string, string>;
 
-async function namesOf(entries: readonly AuditEntry[], { nameOf }: TargetNames): Promise<Names> {
+async function namesOf(entries: readonly AuditEntry[], { titles, names }: AuditWords): Promise<Names> {
   const targets = [...new Set(entries.flatMap(({ target }) => target ?? []))];
+  const nameOf = async (target: string) => titles.pageOf(target) ?? (await names.nameOf(target));
   const found = await Promise.all(targets.map(async (target) => [target, await nameOf(target)] as const));
   return new Map(found.flatMap(([target, name]) => (name === undefined ? [] : [[target, name]])));
 }
@@ -96,7 +97,7 @@ function outcomeView({ outcome, code, count }: AuditEntry): Html {
 }
 
 /** These have a page of their own, unless they were deleted meanwhile. */
-const withPage = /^(services|uploads|system\/jobs)\//;
+const withPage = /^(services\/|uploads\/|system\/jobs\/|system\/upgrades|mode$)/;
 
 function targetView({ target, changes }: AuditEntry, names: Names, { href }: PageContext<unknown>): Html {
   if (target === null) return renderMissing();
@@ -179,6 +180,8 @@ const otherTitles: Readonly<Record<string, string>> = {
 type OperationTitles = {
   /** `user` is null for what the server has done. */
   titleOf: (operation: string, user: string | null) => string | undefined;
+  /** The title of the page at a path that contains no name. */
+  pageOf: (path: string) => string | undefined;
   /** The operations whose titles contain the text, ignoring case. */
   find: (text: string) => readonly string[];
 };
@@ -188,7 +191,9 @@ export function operationTitles(tree: () => Resource): OperationTitles {
   let read: ReadonlyMap<string, string> | undefined;
   const readTitles = () => {
     const all = new Map(Object.entries(otherTitles));
-    for (const { route, operation } of walk(tree())) if (operation) all.set(route, operation.title);
+    // Only the path of a page begins with a slash.
+    for (const { route, operation, resource } of walk(tree()))
+      all.set(operation ? route : `/${route}`, (operation ?? resource).title);
     return all;
   };
   const titles = () => (read ??= readTitles());
@@ -197,6 +202,7 @@ export function operationTitles(tree: () => Resource): OperationTitles {
       user === null && operation.endsWith('/{webhook}/deactivate')
         ? 'Deactivated after failures'
         : titles().get(operation),
+    pageOf: (path) => titles().get(`/${path}`),
     find: (text) =>
       [...titles()].flatMap(([operation, title]) =>
         title.toLowerCase().includes(text.toLowerCase()) ? operation : [],

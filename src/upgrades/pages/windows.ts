@@ -197,12 +197,12 @@ function rowView(row: Row, index: number, title: string, problems: readonly stri
   const box = (part: string, label: string, isChecked: boolean) =>
     html`<label><input type="checkbox" name="${nameOf(part)}" value="true" ${isChecked && 'checked'} /> ${label}</label> `;
   // The control for times of some browsers shows 10:00 PM.
-  const time = (part: 'from' | 'to', label: string) =>
-    html`<label>${label} <input name="${nameOf(part)}" value="${row[part]}" maxlength="5" placeholder="22:00" /></label> `;
+  const time = (part: 'from' | 'to', label: string, example: string) =>
+    html`<label>${label} <input name="${nameOf(part)}" value="${row[part]}" maxlength="5" placeholder="${example}" /></label> `;
   return html`<fieldset class="boxes window">
     <legend>${title}</legend>
     <span class="days">${weekdays.map((day) => box(day, capitalise(day), row.days.includes(day)))}</span>
-    ${time('from', 'From')} ${time('to', 'To')}
+    ${time('from', 'From', '22:00')} ${time('to', 'To', '04:00')}
     <label>Time zone <input name="${nameOf('timeZone')}" value="${row.timeZone}" list="zones" maxlength="64" ${row.isUsual && 'data-own-zone'} /></label>
     ${title !== 'New window' && box('remove', 'Remove', false)}
     ${problems.length > 0 && html`<p class="problem">${problems.join(' ')}</p>`}

@@ -188,7 +188,8 @@ function preflightView(
       return { name: one.field.label, result: 'unchecked', text: html`${settingSummary(one)}. ${content}` };
     });
   const checks: Check[] = [
-    check('Version', ['versionManifest', undefined], `${to} can be installed on ${from}.`),
+    check('Version', ['versionManifest'], `${to} can be installed on ${from}.`),
+    ...(problems.some(({ field }) => field === undefined) ? [check('Other jobs', [undefined], '')] : []),
     ...(entered.length > 0
       ? [check('Settings', ['upgradeSettings', 'licenseFile'], 'All required settings have a value.')]
       : []),

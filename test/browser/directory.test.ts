@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { oidcEnv } from '../auth/oidc-kit.ts';
-import { findBarriers, hasChromium, patience, useBrowser } from '../kit/browser.ts';
+import { findBarriers, findOverflow, hasChromium, patience, useBrowser } from '../kit/browser.ts';
 import { startProvider } from '../kit/identity-provider.ts';
 import { freePort } from '../kit/ports.ts';
 import { password } from '../kit/server.ts';
@@ -139,6 +139,48 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByRole('button', { name: 'Delete service' }).waitFor();
     await page.getByRole('link', { name: 'Back' }).click();
     await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
+  });
+
+  it('has room for long names, on a phone too', async () => {
+    const { address, token, act } = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+    const [folderName, serviceName, changeType] = ['x'.repeat(100), 'y'.repeat(100), 'T'.repeat(64)];
+    const service = `${folderName}/${serviceName}.MapServer`;
+    await act('services/createFolder', { folderName });
+    await act('services/createService', { folderName, serviceName, type: 'MapServer' });
+    const hook = { name: 'W'.repeat(100), hookUrl: 'http://127.0.0.1:9/', changeTypes: changeType, service };
+    const { id } = await act<{ id: string }>('services/webhooks/create', hook);
+    await act('services/webhooks/publish', { changeType, service });
+    const inactive = {
+      name: 'hook',
+      hookUrl: 'https://hooks.example/',
+      changeTypes: 'Missed',
+      active: 'false',
+    };
+    const behind = await act<{ id: string }>('services/webhooks/create', inactive);
+    await act('services/webhooks/publish', { changeType: 'Missed' });
+    await act(`services/webhooks/${behind.id}/activate`);
+    const page = await open(address, { token });
+    const paths = [`/admin/services/${service}`, `/admin/services/webhooks/${id}`, '/admin/system/audit'];
+    for (const path of paths) {
+      await page.goto(path);
+      const cut = `:is(.crumbs li:nth-child(-n + 2), .deliveries .wide, .audit td > div)`;
+      const hidden = `[...document.querySelectorAll('${cut}')].filter((one) => one.scrollWidth > one.clientWidth)`;
+      expect(await page.evaluate(`${hidden}.map((one) => one.outerHTML)`), path).toEqual([]);
+    }
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const path of ['/admin', ...paths]) {
+      await page.goto(path);
+      expect(await findOverflow(page), path).toEqual([]);
+    }
+    // Menu, search, mark and account are in one row.
+    await page.goto('/admin');
+    await page.getByText('● Live').waitFor();
+    expect(await page.evaluate(`document.querySelector('.top').clientHeight`)).toBeLessThan(60);
+    // A page whose server is gone says once that the health is not known.
+    await page.goto(`/admin/services/webhooks/${behind.id}`);
+    await page.evaluate(`document.body.dataset.connection = 'lost'`);
+    const claims = `[...document.querySelectorAll('.health .claim')].map((one) => getComputedStyle(one, '::before').content)`;
+    expect(await page.evaluate(claims)).toEqual(['"–"', '"Not known now."']);
   });
 
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {

@@ -55,10 +55,4 @@ describe('the page of the SOAP service', () => {
     expect(markup).toMatch(/<label for="([^"]+)">FolderName<\/label>\s*<input id="\1" name="FolderName"/);
     expect(markup.match(/<form data-try data-needs-script>/g)).toHaveLength(operationNames.length);
   });
-
-  it('links to the WSDL and to the administrator directory', async () => {
-    const markup = await page();
-    expect(markup).toContain('href="/services?wsdl"');
-    expect(markup).toContain('href="/admin/services"');
-  });
 });

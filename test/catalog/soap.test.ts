@@ -92,6 +92,7 @@ describe('GET', () => {
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(response.body).toContain('href="/services?wsdl">http://localhost:8080/services?wsdl</a>');
+    expect(response.body).toContain('href="/admin/services"');
     for (const name of [...operations, ...guardedOperations]) expect(response.body).toContain(name);
   });
 });

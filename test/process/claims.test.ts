@@ -40,15 +40,6 @@ it('a process that was declared dead claims nothing', async () => {
   await expectClaimable(store);
 });
 
-it('a process whose lease has expired claims nothing', async () => {
-  const { dying, store, query } = await openDying();
-  await query(`update processes set alive_until = clock_timestamp() - interval '1 ms' where id = $1`, [
-    dying.self,
-  ]);
-  expect(await claimOne(dying)).toEqual([]);
-  await expectClaimable(store);
-});
-
 it('a process whose lease has expired loses its claims', async () => {
   const { dying, store, query } = await openDying();
   const [claimed] = await claimOne(dying);

@@ -4,9 +4,8 @@ import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
 import { type Failure, admin, eleven, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
-import { cookie, formOf } from './page-kit.ts';
 
-const { server, start, upgrade, get, status, finish } = useJobs();
+const { server, start, upgrade, get, status } = useJobs();
 
 const patch = (image: string, more: object = {}) => ({
   ...patchOf('pat_own'),
@@ -139,26 +138,5 @@ describe('an upgrade with the digest of a plan', () => {
       'planDigest: must be the digest of a plan: 64 digits of 0 to 9 and a to f.',
     ]);
     expect((await upgrade(eleven, { planDigest: '0'.repeat(64) })).statusCode).toBe(400);
-  });
-});
-
-describe('the page', () => {
-  it('starts only the plan that it shows', async () => {
-    await start();
-    await importVersions(patch('good:1'));
-    const open = async () =>
-      (await server.get(`${upgrades}/plan?versionManifest={"id":"pat_own"}`, { accept: 'text/html', cookie }))
-        .body;
-    const send = async (page: string) => {
-      const form = formOf(page, '/upgrade');
-      return (await server.post(form?.action ?? '', form?.fields, { cookie })).statusCode;
-    };
-    const shown = await open();
-    expect(formOf(shown, '/upgrade')?.fields.planDigest).toBe(await digestOf('pat_own'));
-    await importVersions(patch('evil:0'));
-    expect(await send(shown)).toBe(409);
-    expect((await status()).status.state).toBe('no_upgrade');
-    expect(await send(await open())).toBe(303);
-    expect((await finish()).status.state).toBe('success');
   });
 });

@@ -1,7 +1,6 @@
 // Tests of the delivery worker: its limits, how it stops, a store that is slow or fails, and its metrics.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { type Receiver, blackHole } from '../kit/http-client.ts';
 import type { ServerOptions } from '../kit/server.ts';
@@ -128,26 +127,6 @@ describe('when the server stops', () => {
     expect(delivery).toMatchObject({ state: 'delivered' });
     expect(delivery?.attempts).toHaveLength(1);
   });
-});
-
-it('a process that has not received a webhook yet does not discard its delivery', async () => {
-  const store = await createTestStore();
-  let isBehind = false;
-  const get: Store['get'] = (table, key) =>
-    isBehind && table.name === webhooks.name ? undefined : store.get(table, key);
-  const refresh = async () => {
-    const isRead = await store.refresh();
-    isBehind = false;
-    return isRead;
-  };
-  await start({ store: { ...store, get, refresh } });
-  const { id } = await hooks.register();
-  isBehind = true;
-  await hooks.publish();
-  await hooks.settle();
-  expect(isBehind).toBe(false);
-  expect(hooks.arrivals).toHaveLength(1);
-  expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
 });
 
 describe('a store that is slow or fails', () => {

@@ -50,8 +50,12 @@ it('every workload is updated exactly once', async () => {
 
   let cancelKill: () => void = () => undefined;
 
-  const readStatus = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
+  type Status = { readonly state: string; readonly messages: readonly Message[] };
+  /** Repeats a request that a busy database refuses. */
+  const readStatus = async (): Promise<Status> => {
+    const { status, body } = await steward.get(upgrades, token);
+    return status === 503 ? readStatus() : (body as { status: Status }).status;
+  };
   let isStarted = false;
   const hasEnded = async () => {
     // A killed process does not answer.

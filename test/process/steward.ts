@@ -174,7 +174,7 @@ export async function startInProcess(
 export async function signInEverywhere(stewards: readonly Client[]): Promise<string> {
   const token = (await stewards[0]?.signIn()) ?? '';
   for (const steward of stewards)
-    await expect.poll(async () => (await steward.get('/admin', token)).status).toBe(200);
+    await expect.poll(async () => (await steward.get('/admin', token)).status, { timeout: 10_000 }).toBe(200);
   return token;
 }
 

@@ -290,7 +290,8 @@ function keepLive() {
 
   async function showAnswer(response) {
     const text = await response.text();
-    size = text.length;
+    // The first answer shows nothing new.
+    size = tag === '' ? 0 : text.length;
     const page = new DOMParser().parseFromString(text, 'text/html');
     const state = page.body.dataset.connection;
     if (!response.ok && !state && response.status !== openedWith)
@@ -347,6 +348,7 @@ function keepLive() {
   function showFiltered(event, query) {
     event.preventDefault();
     history.replaceState(null, '', query);
+    tag = '';
     void refresh();
   }
 

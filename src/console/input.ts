@@ -89,15 +89,18 @@ export function newerValues(rest: RestRequest): { shown: Texts; problems: readon
   const before = 'object' in read ? read.object : {};
   const entered = enteredTexts(rest, operation);
   if (version === undefined || entered.version === undefined || entered.version === version) return undefined;
+  const textOf = (name: string) => (entered[name] ?? '').replaceAll('\r\n', '\n').trim();
+  // Sending the form again must not undo what the reader has not touched.
+  const untouched = Object.entries(present).filter(([name]) => textOf(name) === before[name]);
   const problems = Object.entries(present)
     .filter(([name, text]) => text !== before[name])
-    .filter(([name, text]) => text !== (entered[name] ?? '').replaceAll('\r\n', '\n').trim())
+    .filter(([name, text]) => text !== textOf(name))
     .map(([field, stored]) => {
       const text = metaIn(operation, field)?.parts?.format?.(stored) ?? stored;
       const message = text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`;
       return { field, message };
     });
-  return { shown: { version, ...shownFirst(current) }, problems };
+  return { shown: { version, ...Object.fromEntries(untouched), ...shownFirst(current) }, problems };
 }
 
 /**

@@ -82,7 +82,7 @@ const localTime = new Intl.DateTimeFormat('sv', {
   timeZoneName: 'short',
 });
 
-/** The reader enters a time of his zone, which the label names. The form sends milliseconds. */
+/** The reader enters a time in the zone of the browser, which the label names. The form sends milliseconds. */
 function enterLocalTime(zone) {
   const input = zone.closest('label').control;
   const at = new Date(`${input.value}Z`);

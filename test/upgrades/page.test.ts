@@ -19,7 +19,7 @@ import {
   usePage,
 } from './page-kit.ts';
 
-const { server, start, show, open, openWizard, openPlan, openVersions, send, upload, startRelease } =
+const { server, start, show, open, openJob, openWizard, openPlan, openVersions, send, upload, startRelease } =
   usePage();
 
 /** As the page links to it. */
@@ -72,6 +72,12 @@ describe('the page before the first upgrade', () => {
     const page = await openPlan(eleven, { 'Text.licenseUpload': await upload('license.json', '{}') });
     expect(page).toMatch(/<span class="state bad">Failed<\/span>\s*<strong>Other jobs<\/strong>/);
     expect(page).toMatch(/<span class="state good">Passed<\/span>\s*<strong>Version<\/strong>/);
+    // A job that never started has no figures.
+    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token });
+    const cancelled = await openJob();
+    expect(cancelled).toContain('Cancelled by');
+    expect(cancelled).not.toContain('<progress');
   });
 
   it('shows every problem of the settings beside its control, with what was entered', async () => {

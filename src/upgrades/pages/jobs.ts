@@ -103,7 +103,7 @@ function headView(state: JobState, heading: Html | string): Html {
   const hint = text !== undefined && html`<p class="hint">${text}</p>`;
   return html`<div class="job-head">
       <h2 id="job">${heading} ${stateView(job)}</h2>
-      ${job.state === 'scheduled' ? html`<p>${startView(job.startAt ?? 0, at)}</p>` : progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
+      ${job.state === 'scheduled' ? html`<p>${startView(job.startAt ?? 0, at)}</p>` : job.startedAt !== null && progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
     </div>
     ${isFailed && html`<div class="problems" id="failure"><p class="problem">${renderSentence(job.reason ?? '')}</p>${hint}</div>`}
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${!isFailed && hint}`;

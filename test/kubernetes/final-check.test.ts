@@ -230,6 +230,26 @@ describe('a workload with its images', () => {
     expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
   });
 
+  it.each(['failed', 'success'])(
+    'whose program has crashed before the resume ends it in %s',
+    async (state) => {
+      const crash = async ({ cluster }: Upgrade, times: number) => {
+        cluster.kubelet.crash('2');
+        const pods = async () => JSON.stringify(await cluster.pods('Deployment', 'map-server'));
+        await expect.poll(pods).toContain(`"restartCount":${times}`);
+      };
+      const upgrade = await disturb('rel', (opened) => crash(opened, 1), fast(20));
+      expect((await upgrade.end()).state).toBe('failed');
+      const { requests } = upgrade.cluster.faults;
+      requests.length = 0;
+      await upgrade.server.runtime.advance(1000);
+      await upgrade.resume();
+      await expect.poll(() => requests.some(({ path }) => path.includes('/pods?'))).toBe(true);
+      if (state === 'failed') await crash(upgrade, 2);
+      expect((await upgrade.end()).state).toBe(state);
+    },
+  );
+
   it.skipIf(isReal)('whose crashed pod is not on the first page of pods fails the job', async () => {
     const { cluster, end } = await disturb('pat', ({ cluster: on }) => {
       on.kubelet.crash('2');

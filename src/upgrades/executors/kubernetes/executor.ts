@@ -18,7 +18,7 @@ import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
 import { isPatchedBy } from './patch.ts';
-import { findCrash, isRolledOut } from './rollout.ts';
+import { countRestarts, findCrash, isRolledOut } from './rollout.ts';
 import { StepJobs } from './step-jobs.ts';
 import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
@@ -38,6 +38,9 @@ export type KubernetesOptions = Omit<InventoryOptions, 'connection' | 'lock'> &
 
 /** Short, because a process waits for it when it stops. */
 const releaseTimeoutMs = 2_000;
+
+/** For programs that have crashed before this run: whether they still do. */
+const crashLoopMs = 10_000;
 
 export class KubernetesExecutor implements Executor {
   readonly #options: KubernetesOptions;
@@ -115,10 +118,16 @@ export class KubernetesExecutor implements Executor {
       }
       if (found.deviations.length > 0) throw deviationError(found.deviations);
       const pods = await cluster.listPods();
+      let mayCrashAgain = false;
       for (const workload of workloads) {
         const known = this.#mover.restartsAtCompletion(workload, pods, context);
-        const crash = findCrash(workload, pods, which, known);
+        const crash = findCrash(workload, pods, which, known ?? countRestarts(pods));
         if (crash !== undefined) throw new Error(crash);
+        mayCrashAgain ||= !known && findCrash(workload, pods, which, new Map()) !== undefined;
+      }
+      if (mayCrashAgain) {
+        await this.#options.runtime.sleep(crashLoopMs, context.signal);
+        continue;
       }
       // Each is waited for once: in a cluster that always changes, some workload is always unhealthy.
       const next = found.unhealthy.filter((workload) => !waitedFor.has(workload));

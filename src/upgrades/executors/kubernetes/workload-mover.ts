@@ -104,12 +104,12 @@ export class WorkloadMover {
     await this.#withFailureEvent(move, () => this.#waitForRollout(move));
   }
 
-  /** If another process has followed the rollout, or an earlier run, these pods count as those at its end. */
+  /** Undefined if another process has followed the rollout, or an earlier run. Then these pods count the next time. */
   restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext) {
     const known = this.#restarts.get(name);
     if (known?.run === runOf(context)) return known.restarts;
     this.#recordRestarts(name, pods, context);
-    return countRestarts(pods);
+    return undefined;
   }
 
   #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): void {

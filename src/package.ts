@@ -1,5 +1,4 @@
 // The module of the package: starts Steward inside another program, such as a test.
-import { pino } from 'pino';
 import { startServer } from './app/start.ts';
 import { isVariable } from './config/variables.ts';
 import { type StewardControl, createControlClient } from './testing/control-client.ts';
@@ -64,7 +63,7 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
   const server = await startServer({
     env: { ...defaultsFor(env), ...env },
     catalogText: catalog && JSON.stringify(catalog),
-    createLogger: ({ LOG_LEVEL: level }) => pino({ level }),
+    createLogger: async ({ LOG_LEVEL: level }) => (await import('pino')).pino({ level }),
     startControlled,
     issueAdminToken: true,
   });

@@ -1,7 +1,6 @@
 // The process: starts the server with the variables of the environment, prints its addresses. SIGTERM and SIGINT close it.
 import { existsSync } from 'node:fs';
-import { type Logger, pino } from 'pino';
-import { collectDefaultMetrics } from 'prom-client';
+import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type StartOptions, type StartedServer, startServer } from './start.ts';
 
@@ -38,6 +37,7 @@ async function start({ envFile, ...options }: ProcessOptions): Promise<void> {
       process.on('unhandledRejection', (error) => exitWithError(logger, error));
     },
   });
+  const { collectDefaultMetrics } = await import('prom-client');
   collectDefaultMetrics({ register: server.app.metricsRegistry, prefix: 'steward_' });
   // Signals are handled before the addresses are printed: a program that has read them may send a signal at once.
   closeOnSignals(server);
@@ -94,7 +94,9 @@ function print(lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);
 }
 
+/** Loaded only now: meanwhile, the password of the first administrator is hashed. */
 async function createLogger({ LOG_LEVEL: level }: Config): Promise<Logger> {
+  const { pino } = await import('pino');
   if (!process.stdout.isTTY) return pino({ level });
   const { default: pretty } = await import('pino-pretty');
   const format = { ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', singleLine: true, sync: true };

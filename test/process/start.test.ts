@@ -100,3 +100,23 @@ describe('the start warns', () => {
     );
   });
 });
+
+describe('the password of the first administrator', () => {
+  /** The parameters of the hash, from a snapshot of the server. */
+  async function costOf(env: Record<string, string>): Promise<string | undefined> {
+    const server = await startServer({
+      env: { PORT: '0', TEST_CONTROL: 'true', ...env },
+      builtFiles: new URL('../../dist/', import.meta.url),
+      createLogger: () => pino({ level: 'silent' }),
+      startControlled,
+    });
+    onTestFinished(server.close);
+    const snapshot = await (await fetch(`${server.address}/control/snapshot`)).text();
+    return /scrypt\$\d+\$\d+\$\d+/.exec(snapshot)?.[0];
+  }
+
+  it('has a slow hash if a person has chosen it, and a fast one if it is random', async () => {
+    expect(await costOf({ ADMIN_PASSWORD: 'a good password' })).toBe('scrypt$16384$8$5');
+    expect(await costOf({})).toBe('scrypt$2$8$1');
+  });
+});

@@ -1,4 +1,5 @@
 // The decisions that are made from counters, conditions, pods and strategies.
+import type { V1ContainerState } from '@kubernetes/client-node';
 import { describe, expect, it } from 'vitest';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import {
@@ -202,10 +203,17 @@ const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
   });
 
 describe('a container that has ended', () => {
-  const state = { terminated: { exitCode: 1, reason: 'Error' } };
+  const state: V1ContainerState = { terminated: { exitCode: 1, reason: 'Error' } };
   const podOf = (
     restartCount: number,
-    { metadata = {}, image = 'a:2', isDown = false, phase = 'Running', isForgotten = false } = {},
+    {
+      metadata = {},
+      image = 'a:2',
+      isDown = false,
+      phase = 'Running',
+      isForgotten = false,
+      last = state,
+    } = {},
   ) => {
     const ended = {
       name: 'a',
@@ -213,7 +221,7 @@ describe('a container that has ended', () => {
       imageID: '',
       ready: true,
       restartCount,
-      lastState: isForgotten ? {} : state,
+      lastState: isForgotten ? {} : last,
     };
     const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a-x', uid: '2', controller: true };
     const labels = { 'pod-template-hash': 'x' };
@@ -237,6 +245,8 @@ describe('a container that has ended', () => {
     expect(crashIn(podOf(1, { isDown: true }))).toBe(crash);
     // The node does not say how it has ended.
     expect(crashIn(podOf(2, { isForgotten: true }))).toContain('since the rollout (no reason given)');
+    const last = { terminated: { exitCode: 1 } };
+    expect(crashIn(podOf(2, { last }))).toContain('since the rollout (no reason given, exit code 1)');
   });
 
   it.each<[string, ClusterPod]>([

@@ -242,7 +242,8 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
       const isLooping = waiting === 'CrashLoopBackOff';
       if (!end && !isLooping && restartCount === 0) return [];
       // Some nodes forget how a container has ended.
-      const reason = end ? `${end.reason}, exit code ${end.exitCode}` : (waiting ?? 'no reason given');
+      const why = end?.reason ?? waiting ?? 'no reason given';
+      const reason = end ? `${why}, exit code ${end.exitCode}` : why;
       const isDown = isLooping || !state?.running;
       return { id: `${metadata?.uid} ${container}`, container, restarts: restartCount, isDown, reason };
     }),

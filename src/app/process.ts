@@ -37,6 +37,7 @@ async function start({ envFile, ...options }: ProcessOptions): Promise<void> {
       process.on('unhandledRejection', (error) => exitWithError(logger, error));
     },
   });
+  // The app has loaded this package.
   const { collectDefaultMetrics } = await import('prom-client');
   collectDefaultMetrics({ register: server.app.metricsRegistry, prefix: 'steward_' });
   // Signals are handled before the addresses are printed: a program that has read them may send a signal at once.
@@ -94,7 +95,7 @@ function print(lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);
 }
 
-/** Loaded only now: meanwhile, the password of the first administrator is hashed. */
+/** Loads pino while the password of the first administrator is hashed. */
 async function createLogger({ LOG_LEVEL: level }: Config): Promise<Logger> {
   const { pino } = await import('pino');
   if (!process.stdout.isTTY) return pino({ level });

@@ -12,7 +12,7 @@ import { type AuditStore, type AuditWrites, readBatch } from './audit-store.ts';
 
 type AuditLimits = { readonly successes: number; readonly others: number };
 
-/** To remove one entry moves all later ones, so many are removed together. */
+/** Removing one entry moves all later ones, so many are removed together. */
 const excess = 1000;
 
 /** Entries are frozen when they are read: most never are. */
@@ -75,6 +75,7 @@ export class MemoryAudit {
 
   #removeExcess(): void {
     let { successes, others } = this.#limits;
+    // Looks at the newest entry first. Both numbers count down.
     const isAmongNewest = ({ entry }: Kept) => (entry.outcome === 'success' ? successes-- : others--) > 0;
     this.#kept = this.#kept.reverse().filter(isAmongNewest).reverse();
   }

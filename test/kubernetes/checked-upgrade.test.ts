@@ -79,7 +79,7 @@ it('a missing image is a problem of plan, and upgrade refuses it and changes not
   expect(await readImages()).toEqual([`${host}/team/apps:1`, `${host}/team/tools:1`]);
 });
 
-it('a missing image of a step template that the plan uses is a problem, and one of another template is none', async () => {
+it('a missing image of a step template that the plan uses is a problem, and one of another template is not', async () => {
   const { cluster, host, importManifest, ask } = await open(has(new Set(['2'])));
   await importManifest('2');
   for (const step of ['before', 'before-rollback'])

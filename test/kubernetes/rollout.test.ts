@@ -256,7 +256,7 @@ describe('a container that has ended', () => {
     ['in a pod that ends', podOf(2, { metadata: { deletionTimestamp: new Date() } })],
     ['in a pod that was evicted', podOf(2, { phase: 'Failed' })],
     ['in a pod of another workload', podOf(2, { metadata: { labels: { 'pod-template-hash': '' } } })],
-  ])('%s is none', (_which, pod) => {
+  ])('%s is no crash', (_when, pod) => {
     expect(crashIn(pod)).toBeUndefined();
   });
 });

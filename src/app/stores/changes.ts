@@ -34,13 +34,17 @@ export function createChanges(): Changes {
   };
 }
 
-/** Replaces the maps instead of clearing them: a map that is cleared again and again keeps its memory. */
 export function clear(changes: Changes): void {
-  if (changes.tables.size > 0) changes.tables = new Map();
-  if (changes.cells.size > 0) changes.cells = new Map();
-  changes.before = createStateChanges();
+  changes.tables = emptied(changes.tables);
+  changes.cells = emptied(changes.cells);
+  changes.before = { tables: emptied(changes.before.tables), cells: emptied(changes.before.cells) };
   if (changes.writes.length > 0) changes.writes = [];
-  if (changes.completed.size > 0) changes.completed = new Map();
+  changes.completed = emptied(changes.completed);
+}
+
+/** Replaces the map instead of clearing it: a map that is cleared again and again keeps its memory. */
+function emptied<K, V>(map: Map<K, V>): Map<K, V> {
+  return map.size > 0 ? new Map<K, V>() : map;
 }
 
 export function isEmpty({ tables, cells, writes }: Changes): boolean {

@@ -48,20 +48,20 @@ export function parsePostQuery(encoded: string, requested: RequestedFields): For
 function collect(pairs: readonly Pair[], requested: RequestedFields): Record<string, Raw> {
   const form: Record<string, Raw> = {};
   const seen = new Set<string | undefined>();
-  const problems = new Map<string, Problem>();
-  const report = (problem: Problem) => problems.set(formatProblem(problem), problem);
+  const problems: Problem[] = [];
   for (const { name, value } of pairs) {
-    if (name === undefined) report({ field: 'A field name', message: notDecodable });
-    else if (seen.has(name)) report({ field: truncate(name), message: 'is given more than once.' });
+    if (name === undefined) problems.push({ field: 'A field name', message: notDecodable });
+    else if (seen.has(name)) problems.push({ field: truncate(name), message: 'is given more than once.' });
     else if (requested.has(name)) {
       const text = decode(value);
-      if (text === undefined) report({ field: truncate(name), message: notDecodable });
+      if (text === undefined) problems.push({ field: truncate(name), message: notDecodable });
       else form[name] = text;
-    } else if (!isPercentEncoded(value)) report({ field: truncate(name), message: notDecodable });
+    } else if (!isPercentEncoded(value)) problems.push({ field: truncate(name), message: notDecodable });
     seen.add(name);
   }
-  if (problems.size > 0) throw invalid([...problems.values()].slice(0, maxParts));
-  return form;
+  if (problems.length === 0) return form;
+  const distinct = new Map(problems.map((problem) => [formatProblem(problem), problem]));
+  throw invalid([...distinct.values()].slice(0, maxParts));
 }
 
 /**
@@ -79,10 +79,9 @@ function parsePairs(encoded: string): Pair[] {
   for (const pair of encoded.split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
-    pairs.push({
-      name: decode(equals < 0 ? pair : pair.slice(0, equals)),
-      value: equals < 0 ? '' : pair.slice(equals + 1),
-    });
+    const name = equals < 0 ? pair : pair.slice(0, equals);
+    const value = equals < 0 ? '' : pair.slice(equals + 1);
+    pairs.push({ name: /[%+]/.test(name) ? decode(name) : name, value });
   }
   return pairs;
 }

@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../lib/address.ts';
+import { oncePer } from '../lib/collections.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
 import { connectionLimits, largeAnswers } from './limits.ts';
@@ -92,11 +93,10 @@ class Pipeline {
  * before Fastify.
  */
 export function limitPipelines(handle: RequestListener): RequestListener {
-  const pipelines = new WeakMap<Socket, Pipeline>();
+  const pipelineOf = oncePer<Socket, Pipeline>(() => new Pipeline());
   return (request, response) => {
     const { socket } = request;
-    const pipeline = pipelines.get(socket) ?? new Pipeline();
-    pipelines.set(socket, pipeline);
+    const pipeline = pipelineOf(socket);
     pipeline.unanswered += 1;
     if (pipeline.unanswered > maxUnanswered) return void socket.destroy();
     response.on('close', pipeline.onAnswered);
@@ -109,9 +109,6 @@ export function limitPipelines(handle: RequestListener): RequestListener {
   };
 }
 
-/** One listener for each connection, which may have several requests. */
-const callbacksOf = new WeakMap<Socket, Set<() => void>>();
-
 /**
  * Calls `release` once, when the answer is sent or its connection has ended. Node emits `close` for a response only if it
  * is its turn on the connection, and not again for a connection that has ended before.
@@ -119,19 +116,19 @@ const callbacksOf = new WeakMap<Socket, Set<() => void>>();
 export function onAnswered({ raw }: FastifyReply, release: () => void): void {
   const { socket } = raw.req;
   if (socket.destroyed) return release();
-  const callbacks = callbacksOf.get(socket) ?? listen(socket);
+  const callbacks = callbacksOf(socket);
   const call = () => {
     if (callbacks.delete(call)) release();
   };
   callbacks.add(call);
-  raw.once('close', call);
+  raw.on('close', call);
 }
 
-function listen(socket: Socket): Set<() => void> {
+/** One listener for each connection, which may have several requests. */
+const callbacksOf = oncePer((socket: Socket) => {
   const callbacks = new Set<() => void>();
-  callbacksOf.set(socket, callbacks);
   socket.once('close', () => {
     for (const call of callbacks) call();
   });
   return callbacks;
-}
+});

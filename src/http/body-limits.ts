@@ -70,7 +70,7 @@ export class BodyLimits {
    */
   receive(request: FastifyRequest, reply: FastifyReply, payload: Readable, done: Received): void {
     // Then the payload holds everything that has arrived together with the headers.
-    queueMicrotask(() => {
+    void Promise.resolve().then(() => {
       // The client may have closed the connection: then its body never ends, and its network is unknown.
       if (request.raw.destroyed) done(unreadableBody());
       else if (hasArrived(request, payload)) done(null, payload);
@@ -94,7 +94,7 @@ export class BodyLimits {
     const budget = isSignedIn ? this.#signedIn : this.#anonymous;
     let bytes = 0;
     const body = countBody(payload, {
-      isChunked: isChunked(request),
+      isChunked: request.headers['transfer-encoding'] !== undefined,
       onBytes(count) {
         bytes += count;
         return budget.take(network, count) ? undefined : tooManyBodies();
@@ -123,10 +123,6 @@ function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {
 export function hasBody({ method, headers }: FastifyRequest): boolean {
   if (method !== 'POST') return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-function isChunked({ headers }: FastifyRequest): boolean {
-  return headers['transfer-encoding'] !== undefined;
 }
 
 type CountedBodyOptions = {

@@ -14,15 +14,6 @@ const minBytes = 1024;
 
 const compressedHeaders = { 'content-encoding': 'gzip', vary: 'accept-encoding' };
 
-/** Sends the text of a single answer. */
-function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
-  if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
-  gzip(text, (error, bytes) => {
-    void (error === null ? reply.headers(compressedHeaders).send(bytes) : reply.send(text));
-  });
-  return reply;
-}
-
 export type Body = Buffer | Readable;
 
 /** The bodies of answers that many clients get. */
@@ -84,7 +75,12 @@ export const jsonHeaders = {
 export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
   const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
   const text = isSerialized ? body : JSON.stringify(body);
-  return sendText(reply.code(status).headers(jsonHeaders), text);
+  void reply.code(status).headers(jsonHeaders);
+  if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
+  gzip(text, (error, bytes) => {
+    void (error === null ? reply.headers(compressedHeaders).send(bytes) : reply.send(text));
+  });
+  return reply;
 }
 
 /** The order of the types matters: a client that accepts anything gets JSON. */

@@ -75,12 +75,6 @@ type RestOptions = {
 export async function restRoutes(scope: FastifyInstance, options: RestOptions): Promise<void> {
   scope.decorateRequest('rest', null);
   scope.removeAllContentTypeParsers();
-  // The plugin brings the content type and the limit. The body stays text, because its own parser would decode every
-  // field, and the route decides which ones are (form.ts).
-  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
-  await scope.register(multipart, multipartOptions(options.maxFileBytes));
-  scope.addContentTypeParser('*', acceptEmptyBody);
-
   scope.addHook('onRequest', (request, _reply, next) => {
     const identifying = checkTarget(request, options);
     if (identifying) identifying.then(() => next(), next);
@@ -91,28 +85,43 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   scope.setNotFoundHandler(() => {
     throw notFound();
   });
-
-  for (const entry of walk(options.root)) {
-    scope.route({
-      method: methodsOf(entry),
-      url: urlOf(entry, options.prefix),
-      config: {
-        rest: {
-          entry,
-          template: pathTemplate(options.prefix, entry),
-          auditName: options.auditPrefix + entry.route,
-          segments: entry.route === '' ? [] : entry.route.split('/'),
-          hasPages: options.responder !== undefined,
-        },
-      },
-      handler: (request, reply) => respond(restOf(request), reply, options),
-    });
-  }
+  for (const entry of walk(options.root))
+    if (answersReads(entry)) addRoute(scope, ['GET', 'HEAD'], entry, options);
+  // The plugin for multipart adds two asynchronous hooks to all requests of its scope.
+  await scope.register(async (posts) => {
+    // The plugin brings the content type and the limit. The body stays text, because its own parser would decode every
+    // field, and the route decides which ones are (form.ts).
+    await posts.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
+    await posts.register(multipart, multipartOptions(options.maxFileBytes));
+    posts.addContentTypeParser('*', acceptEmptyBody);
+    for (const entry of walk(options.root))
+      if (answersPosts(entry)) addRoute(posts, ['POST'], entry, options);
+  });
 }
 
-function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
-  if (operation !== undefined && operation === resource.onPost) return ['POST'];
-  return operation === undefined && resource.onPost ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST'];
+function addRoute(scope: FastifyInstance, method: string[], entry: Entry, options: RestOptions): void {
+  scope.route({
+    method,
+    url: urlOf(entry, options.prefix),
+    config: {
+      rest: {
+        entry,
+        template: pathTemplate(options.prefix, entry),
+        auditName: options.auditPrefix + entry.route,
+        segments: entry.route === '' ? [] : entry.route.split('/'),
+        hasPages: options.responder !== undefined,
+      },
+    },
+    handler: (request, reply) => respond(restOf(request), reply, options),
+  });
+}
+
+function answersReads({ resource, operation }: Entry): boolean {
+  return operation === undefined || operation !== resource.onPost;
+}
+
+function answersPosts({ resource, operation }: Entry): boolean {
+  return operation !== undefined || resource.onPost === undefined;
 }
 
 function urlOf({ route, items }: Entry, prefix: string): string {
@@ -184,7 +193,7 @@ function refuseEncodedBody(coding = 'identity'): void {
 async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
   const rest = restOf(request);
   readForm(rest, request);
-  if (request.isMultipart())
+  if (rest.isPost && request.isMultipart())
     rest.form = await readMultipart(request, rest.requestedFields, options.maxFileBytes);
   rest.form = joinBoxes(fieldsOf(rest.entry), rest.form);
   rest.format = readFormat(
@@ -204,11 +213,11 @@ async function checkRequest(request: FastifyRequest, options: RestOptions): Prom
   rest.subject = { found: rest.subjects.at(-1) };
 }
 
-async function identifyCaller(
+function identifyCaller(
   rest: RestRequest,
   request: FastifyRequest,
   authenticator: Authenticator,
-): Promise<Identity | undefined> {
+): Promise<Identity | undefined> | Identity | undefined {
   if (rest.access === 'anyone')
     return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator.identify);
   if (!rest.identity) return authenticator.identify(rest.credentials);

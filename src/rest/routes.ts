@@ -1,6 +1,5 @@
-// The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails
-// answers: path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role,
-// admission, ids (preHandler) → fields (handler).
+// The resource tree as Fastify routes. The first check that fails answers: path, method, bearer token (onRequest) →
+// content type and size (parsers) → form, format, caller, role, admission, ids, fields (handler).
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -80,7 +79,6 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
     if (identifying) identifying.then(() => next(), next);
     else next();
   });
-  scope.addHook('preHandler', (request) => checkRequest(request, options));
   scope.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   scope.setNotFoundHandler(() => {
     throw notFound();
@@ -112,7 +110,7 @@ function addRoute(scope: FastifyInstance, method: string[], entry: Entry, option
         hasPages: options.responder !== undefined,
       },
     },
-    handler: (request, reply) => respond(restOf(request), reply, options),
+    handler: (request, reply) => respond(request, reply, options),
   });
 }
 
@@ -152,11 +150,6 @@ async function hasBytes(payload: NodeJS.ReadableStream): Promise<boolean> {
   }
 }
 
-function restOf({ rest }: FastifyRequest): RestRequest {
-  if (!rest) throw notFound();
-  return rest;
-}
-
 /** A bad bearer token is refused before the body is read. The result is undefined if no token has to be looked up. */
 function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> | undefined {
   const { rest: route } = request.routeOptions.config;
@@ -190,8 +183,7 @@ function refuseEncodedBody(coding = 'identity'): void {
   });
 }
 
-async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
-  const rest = restOf(request);
+async function check(rest: RestRequest, request: FastifyRequest, options: RestOptions): Promise<void> {
   readForm(rest, request);
   if (rest.isPost && request.isMultipart())
     rest.form = await readMultipart(request, rest.requestedFields, options.maxFileBytes);
@@ -217,7 +209,7 @@ function identifyCaller(
   rest: RestRequest,
   request: FastifyRequest,
   authenticator: Authenticator,
-): Promise<Identity | undefined> | Identity | undefined {
+): ReturnType<Authenticator['identify']> {
   if (rest.access === 'anyone')
     return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator.identify);
   if (!rest.identity) return authenticator.identify(rest.credentials);
@@ -266,10 +258,14 @@ async function findSubjects(rest: RestRequest, caller: Caller): Promise<unknown[
 }
 
 async function respond(
-  rest: RestRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
-  { responder, authenticator }: RestOptions,
+  options: RestOptions,
 ): Promise<FastifyReply | Body> {
+  const { rest } = request;
+  if (!rest) throw notFound();
+  await check(rest, request, options);
+  const { responder, authenticator } = options;
   const isFramePoll = rest.format === 'html' && rest.headers[pollHeader] === 'frame';
   if (responder && isFramePoll && !rest.isPost) return responder.sendFrame(rest, reply);
   if (responder && rest.showsForm) return responder.sendForm(rest, reply);

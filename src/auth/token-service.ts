@@ -49,7 +49,7 @@ export class TokenService {
     tasks.every('token sweep', sweepEveryMs, (stopping) => this.#sweep(stopping));
   }
 
-  readonly identify: Identify = async (credentials) => {
+  readonly identify: Identify = (credentials) => {
     const presented = presentedToken(credentials);
     if (presented === undefined) return undefined;
     // Another process may have ended the token or key meanwhile.
@@ -58,13 +58,16 @@ export class TokenService {
     // The cookie, which has a form token, is never a key.
     const isOfKey = presented.formToken === '' && isKey(presented.token);
     const find = () => (isOfKey ? findKey(this.#store, tokenHash) : this.#store.get(tokens, tokenHash));
-    const found = find() ?? (await this.#findAgain(find));
     const { address, referer } = credentials;
-    if (found && 'binding' in found && !bindingAllows(found.binding, address, referer))
-      throw usualError('token-invalid');
-    const caller = this.#callerOf(found, this.#store);
-    if (found) this.#recordUse(found, address);
-    return { caller, tokenHash, formToken: presented.formToken };
+    const accept = (found: Token | Key | undefined) => {
+      if (found && 'binding' in found && !bindingAllows(found.binding, address, referer))
+        throw usualError('token-invalid');
+      const caller = this.#callerOf(found, this.#store);
+      if (found) this.#recordUse(found, address);
+      return { caller, tokenHash, formToken: presented.formToken };
+    };
+    const found = find();
+    return found ? accept(found) : this.#findAgain(find).then(accept);
   };
 
   /** The binding of a token never changes, so it is not checked again for the same request. */

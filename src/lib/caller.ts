@@ -55,8 +55,8 @@ export type Identity = {
   readonly formToken: string;
 };
 
-/** Throws when the request carries a bad token. Returns undefined when it carries none. */
-export type Identify = (credentials: Credentials) => Promise<Identity | undefined>;
+/** Throws for a bad token, and returns undefined without one. Waits only for a token that is not known yet. */
+export type Identify = (credentials: Credentials) => Identity | undefined | Promise<Identity | undefined>;
 
 const scheme = 'bearer ';
 

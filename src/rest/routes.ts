@@ -84,16 +84,20 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
     throw notFound();
   });
   for (const entry of walk(options.root))
-    if (answersReads(entry)) addRoute(scope, ['GET', 'HEAD'], entry, options);
-  // The plugin for multipart adds two asynchronous hooks to all requests of its scope.
-  await scope.register(async (posts) => {
+    if (entry.operation === undefined) addRoute(scope, ['GET', 'HEAD'], entry, options);
+  // The plugin for multipart adds two asynchronous hooks to all requests of its scope, so resources are read outside.
+  await scope.register(async (inner) => {
     // The plugin brings the content type and the limit. The body stays text, because its own parser would decode every
     // field, and the route decides which ones are (form.ts).
-    await posts.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
-    await posts.register(multipart, multipartOptions(options.maxFileBytes));
-    posts.addContentTypeParser('*', acceptEmptyBody);
-    for (const entry of walk(options.root))
-      if (answersPosts(entry)) addRoute(posts, ['POST'], entry, options);
+    await inner.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
+    await inner.register(multipart, multipartOptions(options.maxFileBytes));
+    inner.addContentTypeParser('*', acceptEmptyBody);
+    for (const entry of walk(options.root)) {
+      const { resource, operation } = entry;
+      if (operation === undefined && resource.onPost) continue;
+      const hasForm = operation !== undefined && operation !== resource.onPost;
+      addRoute(inner, hasForm ? ['GET', 'HEAD', 'POST'] : ['POST'], entry, options);
+    }
   });
 }
 
@@ -112,14 +116,6 @@ function addRoute(scope: FastifyInstance, method: string[], entry: Entry, option
     },
     handler: (request, reply) => respond(request, reply, options),
   });
-}
-
-function answersReads({ resource, operation }: Entry): boolean {
-  return operation === undefined || operation !== resource.onPost;
-}
-
-function answersPosts({ resource, operation }: Entry): boolean {
-  return operation !== undefined || resource.onPost === undefined;
 }
 
 function urlOf({ route, items }: Entry, prefix: string): string {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { type AddressInfo, isIPv6 } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { createPasswords, saltBytes } from '../auth/password.ts';
 import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
@@ -196,6 +196,6 @@ function warnOfUnknownContainers({ SIMULATED_FAILURES }: Config, logger: Logger)
 }
 
 function addressOf({ server }: FastifyInstance): string {
-  const { address, port } = server.address() as AddressInfo;
-  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

@@ -6,6 +6,7 @@ import type { FastifyReply } from 'fastify';
 import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
 import { largeAnswers } from './limits.ts';
 
@@ -14,7 +15,7 @@ const minBytes = 1024;
 
 const compressedHeaders = { 'content-encoding': 'gzip', vary: 'accept-encoding' };
 
-export type Body = Buffer | Readable;
+export type Body = string | Buffer | Readable;
 
 /** The bodies of answers that many clients get. */
 export class SharedAnswers {
@@ -74,13 +75,24 @@ export const jsonHeaders = {
 
 export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
   const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
-  const text = isSerialized ? body : JSON.stringify(body);
-  void reply.code(status).headers(jsonHeaders);
-  if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
-  gzip(text, (error, bytes) => {
-    void (error === null ? reply.headers(compressedHeaders).send(bytes) : reply.send(text));
-  });
+  const answer = jsonBody(reply.code(status), isSerialized ? body : JSON.stringify(body));
+  if (!(answer instanceof Promise)) return reply.send(answer);
+  void answer.then((bytes) => reply.send(bytes));
   return reply;
+}
+
+/** Adds the headers of a JSON answer, and returns its body. */
+export function jsonBody(reply: FastifyReply, text: string | Buffer): Body | Promise<Body> {
+  void reply.headers(jsonHeaders);
+  if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return text;
+  const compressed = promisify(gzip)(text);
+  return compressed.then(
+    (bytes) => {
+      void reply.headers(compressedHeaders);
+      return bytes;
+    },
+    () => text,
+  );
 }
 
 /** The order of the types matters: a client that accepts anything gets JSON. */

@@ -1,6 +1,6 @@
 // The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
-import { type Body, jsonHeaders, prefersHtml, sendJson, SharedAnswers } from '../http/answers.ts';
+import { type Body, jsonBody, jsonHeaders, prefersHtml, SharedAnswers } from '../http/answers.ts';
 import { type Json, SharedJson, toText } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
@@ -22,29 +22,21 @@ export function readFormat(
 
 const sharedAnswers = new SharedAnswers();
 
-/** For Fastify: an answer that is sent already, or the body to send. */
-export function sendAnswer(
+/** Adds the headers of an answer, and returns its body. */
+export function bodyOf(
   reply: FastifyReply,
   answer: Json | SharedJson,
   format: Format | undefined,
-): FastifyReply | Promise<Body> {
+): Body | Promise<Body> {
+  const space = spaceOf(format);
   return answer instanceof SharedJson
-    ? sharedBody(reply, answer, spaceOf(format))
-    : sendPlainAnswer(reply, 200, answer, format);
+    ? sharedBody(reply, answer, space)
+    : jsonBody(reply, toText(answer, space));
 }
 
 async function sharedBody(reply: FastifyReply, answer: SharedJson, space: number): Promise<Body> {
   const bytes = await answer.bytes(space);
   return sharedAnswers.bodyFor(reply.headers(jsonHeaders), [bytes], bytes);
-}
-
-export function sendPlainAnswer(
-  reply: FastifyReply,
-  status: number,
-  answer: Json,
-  format: Format | undefined,
-): FastifyReply {
-  return sendJson(reply, status, toText(answer, spaceOf(format)));
 }
 
 function spaceOf(format: Format | undefined): number {

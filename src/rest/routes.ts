@@ -41,7 +41,7 @@ import {
 } from './resource.ts';
 import { type AuditTrail, RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, guessFormat, pollHeader } from './request.ts';
-import { readFormat, sendAnswer, sendPlainAnswer } from './response.ts';
+import { bodyOf, readFormat } from './response.ts';
 
 /** Answers with pages. */
 type PageResponder = {
@@ -271,7 +271,7 @@ async function respond(
   if (outcome.headers) void reply.headers(outcome.headers);
   return responder && rest.format === 'html'
     ? responder.sendOutcome(rest, reply, outcome)
-    : sendAnswer(reply, outcome.json, rest.format);
+    : bodyOf(reply, outcome.json, rest.format);
 }
 
 async function execute(rest: RestRequest, authenticator: Authenticator): Promise<Outcome> {
@@ -344,7 +344,7 @@ async function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
   { responder, authenticator, errorStatus200 }: RestOptions,
-): Promise<FastifyReply> {
+): Promise<FastifyReply | Body> {
   const error = asServiceError(thrown);
   const response = toErrorResponse(error, request.id);
   const auditEntry = await request.rest?.audit?.recordError(error, response);
@@ -358,5 +358,5 @@ async function sendError(
     const { problems = [], onPage } = error ?? {};
     return responder.sendError(request.rest, reply, response, { identity, problems, onPage });
   }
-  return sendPlainAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
+  return bodyOf(reply.code(errorStatus200 ? 200 : response.status), response.body, format);
 }

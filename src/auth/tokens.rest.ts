@@ -104,7 +104,7 @@ function generateTokenOperation({ signInService, urls }: TokensOptions): Operati
       role: null,
     }),
     run: async ({ values, request, auditEntry }): Promise<Outcome> => {
-      const entry = auditEntry({ changes: [] });
+      const entry = auditEntry();
       const hasSession = request.format === 'html' && request.cookie !== undefined;
       const { token, expires } = await signInService.signIn({
         username: values.username,
@@ -145,7 +145,7 @@ function revokeTokenOperation({ tokenService, urls, store, hasProvider }: Tokens
     run: async ({ values, request, actor, auditEntry }): Promise<Outcome> => {
       const token = tokenToRevoke(values.token, request);
       // Without this condition, unknown tokens would wait for the updates of all processes, and delay them.
-      if (actor) await tokenService.revoke(token, auditEntry({ changes: [] }));
+      if (actor) await tokenService.revoke(token, auditEntry());
       const user = findUser(store, actor?.user ?? '');
       return {
         json: { status: 'success' },

@@ -78,9 +78,9 @@ export class RequestAudit {
     });
   }
 
-  createEntry(facts: Partial<AuditEntry>): AuditEntry {
+  createEntry(): AuditEntry {
     this.#recordOnce();
-    return this.#entry(this.actor, { code: 200, ...facts });
+    return this.#entry(this.actor, { code: 200 });
   }
 
   /** The result is the id of the entry; undefined if nobody is known to have called. */
@@ -89,8 +89,7 @@ export class RequestAudit {
     if (!actor) return undefined;
     const isRefused = response.status < 500 || error?.kind === 'read-only';
     const outcome = isRefused ? ('refused' as const) : ('failed' as const);
-    const { code } = response.body.error;
-    return this.#service.record(this.#entry(actor, { outcome, code }));
+    return this.#service.record(this.#entry(actor, { outcome, code: response.body.error.code }));
   }
 
   get actor(): Actor | undefined {
@@ -100,14 +99,18 @@ export class RequestAudit {
     );
   }
 
-  #entry(actor: Actor | undefined, facts: Partial<AuditEntry>): AuditEntry {
+  #entry(actor: Actor | undefined, facts: Pick<AuditEntry, 'code'> & Partial<AuditEntry>): AuditEntry {
     return this.#service.createEntry({
       id: this.#id,
+      user: actor?.user ?? null,
+      role: actor?.role ?? null,
+      key: actor?.key ?? null,
       address: this.address,
       operation: this.#operation,
-      ...actor,
-      ...facts,
       target: facts.target ?? this.#target,
+      outcome: facts.outcome ?? 'success',
+      code: facts.code,
+      changes: facts.changes ?? [],
     });
   }
 

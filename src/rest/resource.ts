@@ -38,9 +38,7 @@ export type OperationCall<S, V> = Call<S, V> & {
     options?: UpdateOptions<T>,
   ) => Promise<T>;
   /** The entry of the audit trail for an update that a service runs, which records it together with the change. */
-  readonly auditEntry: (
-    facts: Pick<AuditEntry, 'changes'> & Partial<Pick<AuditEntry, 'target' | 'user' | 'role'>>,
-  ) => AuditEntry;
+  readonly auditEntry: () => AuditEntry;
   /** Who acts, as the audit trail records it. */
   readonly actor: Actor | undefined;
 };

@@ -324,7 +324,7 @@ function openCall(rest: RestRequest, authenticator: Authenticator) {
     isForm: rest.isPost && (identity?.formToken ?? '') !== '',
     prepared: undefined as never,
     update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
-    auditEntry: (facts) => requireAudit(audit).createEntry(facts),
+    auditEntry: () => requireAudit(audit).createEntry(),
     actor: undefined,
   };
   return { call, problems };

@@ -85,8 +85,7 @@ export function sendJson(reply: FastifyReply, status: number, body: string | Buf
 export function jsonBody(reply: FastifyReply, text: string | Buffer): Body | Promise<Body> {
   void reply.headers(jsonHeaders);
   if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return text;
-  const compressed = promisify(gzip)(text);
-  return compressed.then(
+  return promisify(gzip)(text).then(
     (bytes) => {
       void reply.headers(compressedHeaders);
       return bytes;

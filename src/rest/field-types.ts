@@ -49,7 +49,9 @@ function hasLength(value: string, from: number, to: number): boolean {
 
 export function integer(from: number, to: number) {
   const problem = `must be an integer from ${from} to ${to}.`;
-  return z.preprocess(toInteger, z.int(problem).check(z.gte(from, problem), z.lte(to, problem)));
+  const isAllowed = (value: number) => Number.isInteger(value) && value >= from && value <= to;
+  const allowed = z.number(problem).check(z.refine(isAllowed, problem));
+  return z.preprocess(toInteger, allowed.meta({ type: 'integer', minimum: from, maximum: to }));
 }
 
 function toInteger(raw: unknown): number {

@@ -28,7 +28,7 @@ export function bodyOf(
   answer: Json | SharedJson,
   format: Format | undefined,
 ): Body | Promise<Body> {
-  const space = spaceOf(format);
+  const space = format === 'pjson' ? 2 : 0;
   return answer instanceof SharedJson
     ? sharedBody(reply, answer, space)
     : jsonBody(reply, toText(answer, space));
@@ -37,8 +37,4 @@ export function bodyOf(
 async function sharedBody(reply: FastifyReply, answer: SharedJson, space: number): Promise<Body> {
   const bytes = await answer.bytes(space);
   return sharedAnswers.bodyFor(reply.headers(jsonHeaders), [bytes], bytes);
-}
-
-function spaceOf(format: Format | undefined): number {
-  return format === 'pjson' ? 2 : 0;
 }

@@ -1,6 +1,6 @@
 // Compares the processor time of a request, the start and the memory of the server with those of a bare Fastify
 // application that sends the same bytes. Fails if a figure has lost more than a twentieth of what docs/benchmarks.md
-// says. Options: --rounds N, --only <part of a name>.
+// says. Options: --rounds N, --only <part of a name>, --warm-up <requests>.
 import { readFileSync } from 'node:fs';
 import { URL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -11,9 +11,14 @@ import { compareStarts, measureLargeCatalog } from './speed/standing.js';
 import { works } from './speed/works.js';
 
 const { values: given } = parseArgs({
-  options: { rounds: { type: 'string', default: '6' }, only: { type: 'string', default: '' } },
+  options: {
+    rounds: { type: 'string', default: '6' },
+    only: { type: 'string', default: '' },
+    'warm-up': { type: 'string' },
+  },
 });
 const rounds = Number(given.rounds);
+const warmUp = given['warm-up'] && Number(given['warm-up']);
 const isSelected = (name) => name.toLowerCase().includes(given.only.toLowerCase());
 
 /** From the table of the page, such as `| start to first answer | 1.50 |`. */
@@ -39,7 +44,11 @@ async function measureRequests() {
   const load = startLoad();
   const rows = [];
   for (const work of works.filter(({ name }) => isSelected(name))) {
-    const { ratio, quartiles, server, limit, loadBusy } = await compareCosts(work, load, rounds);
+    const { ratio, quartiles, server, limit, loadBusy } = await compareCosts(
+      { ...work, ...(warmUp && { warmUp }) },
+      load,
+      rounds,
+    );
     const [low, high] = quartiles.map((quartile) => quartile.toFixed(2));
     const times = `${(server * 1000).toFixed(0)} µs beside ${(limit * 1000).toFixed(0)}`;
     const measured = `(${low} to ${high}): ${times}, load ${Math.ceil(loadBusy * 100)} %`;

@@ -7,8 +7,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { median, percentile } from '../kit.js';
 import { start } from './processes.js';
 
-/** By then V8 has compiled the hot code: a ratio after 150 requests differs by a fifth from the same after 2,500. */
-const usualWarmUp = 1500;
+/** By then V8 has compiled the hot code. After 1,500 requests, its compiler takes two fifths of the processor time. */
+const usualWarmUp = 5000;
 const usualSlice = 800;
 /** Of each round: in turns, because other work on the machine changes. */
 const slices = 3;

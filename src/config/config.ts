@@ -26,7 +26,8 @@ export function readConfig(
   const given = Object.fromEntries(
     Object.entries(env).filter(([key, value]) => value !== '' || key === 'ADMIN_PATH'),
   );
-  const parsed = variables.safeParse(given);
+  // zod would compile a function, which only pays if it is called often.
+  const parsed = variables.safeParse(given, { jitless: true });
   const problems = [
     ...(parsed.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
     ...findCombinationProblems(given),

@@ -79,9 +79,9 @@ function parsePairs(encoded: string): Pair[] {
   for (const pair of encoded.split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
-    const name = equals < 0 ? pair : pair.slice(0, equals);
+    const name = decode(equals < 0 ? pair : pair.slice(0, equals));
     const value = equals < 0 ? '' : pair.slice(equals + 1);
-    pairs.push({ name: /[%+]/.test(name) ? decode(name) : name, value });
+    pairs.push({ name, value });
   }
   return pairs;
 }

@@ -29,6 +29,8 @@ export type AuditTrail = {
   record: (entry: AuditEntry) => Promise<string>;
 };
 
+type Facts = Pick<AuditEntry, 'code'> & Partial<Pick<AuditEntry, 'target' | 'outcome' | 'changes'>>;
+
 export class RequestAudit {
   readonly #store: Pick<Store, 'update'>;
   readonly #service: AuditTrail;
@@ -99,7 +101,7 @@ export class RequestAudit {
     );
   }
 
-  #entry(actor: Actor | undefined, facts: Pick<AuditEntry, 'code'> & Partial<AuditEntry>): AuditEntry {
+  #entry(actor: Actor | undefined, facts: Facts): AuditEntry {
     return this.#service.createEntry({
       id: this.#id,
       user: actor?.user ?? null,

@@ -186,7 +186,7 @@ it('prepares no statement for a search, because there are thousands of them', as
   expect(names.filter((name) => name !== undefined)).toHaveLength(1);
 });
 
-it('reports that it is busy, not that it is unavailable, to a call that waits too long for a connection', async () => {
+it('refuses a call that waits too long for a connection, and stays available', async () => {
   const database = await createTestDatabase();
   const store = await database.open({ maxConnections: 1, runtime: timelessRuntime });
   const blocker = new Client({ connectionString: database.url });

@@ -69,8 +69,7 @@ function closeOnSignals({ close: closeServer, logger }: StartedServer): void {
     logger.flush();
     setTimeout(() => process.exit(), lingerMs).unref();
   }
-  process.on('SIGTERM', (signal) => void close(signal));
-  process.on('SIGINT', (signal) => void close(signal));
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => void close(signal));
 }
 
 function printAddresses(server: StartedServer): void {
@@ -83,11 +82,9 @@ function printAddresses(server: StartedServer): void {
     `  admin    ${urls.base}${config.ADMIN_PATH}`,
     ...(metricsAddress ? [`  metrics  ${metricsAddress}/metrics`] : []),
   ]);
-  if (adminPassword !== undefined && config.ADMIN_PASSWORD === undefined) {
-    print([
-      `  sign in as ${config.ADMIN_USERNAME} with the password ${adminPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
-    ]);
-  }
+  const hint = '(generated for this run; ADMIN_PASSWORD sets one)';
+  if (adminPassword !== undefined && config.ADMIN_PASSWORD === undefined)
+    print([`  sign in as ${config.ADMIN_USERNAME} with the password ${adminPassword} ${hint}`]);
 }
 
 /** Standard output is the log, so texts for people go to standard error. */

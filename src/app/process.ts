@@ -1,4 +1,5 @@
 // The process: starts the server with the variables of the environment, prints its addresses. SIGTERM and SIGINT close it.
+import { executionAsyncResource } from 'node:async_hooks';
 import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -13,8 +14,13 @@ type ProcessOptions = Pick<StartOptions, 'leaseMs' | 'startControlled'> & {
   readonly envFile?: string;
 };
 
+// Keeps one of the objects that Node creates for `process.nextTick`, and with it their hidden class. After a garbage
+// collection that finds none of them, V8 would create each in 0.5 µs instead of 0.1, and a request needs nine.
+const kept: object[] = [];
+
 /** Resolves when the server listens. Ends the process if it cannot start. */
 export async function runProcess(options: ProcessOptions): Promise<void> {
+  process.nextTick(() => kept.push(executionAsyncResource()));
   try {
     await start(options);
   } catch (error) {

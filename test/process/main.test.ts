@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
+import { freePort } from '../kit/ports.ts';
 import { startProcess } from '../kit/process.ts';
 
 describe('the process', () => {
@@ -37,6 +38,22 @@ describe('the process', () => {
     expect(output.out).not.toContain(password);
     const lines = output.out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('closed');
+  });
+
+  it('keeps running when a reader closes its output', async () => {
+    const port = await freePort();
+    const { child, exited } = startProcess({ PORT: `${port}` });
+    child.stdout.destroy();
+    child.stderr.destroy();
+    const ask = () => fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(2000) });
+    const status = () =>
+      ask().then(
+        (answer) => answer.status,
+        () => 0,
+      );
+    await expect.poll(status, { timeout: 10_000 }).toBe(200);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('shows the metrics at a port of their own', async () => {

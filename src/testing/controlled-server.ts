@@ -14,6 +14,7 @@ import { tables } from '../app/backends.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken, tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
+import { limitPipelines } from '../http/answer-limits.ts';
 import { createMutex } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -302,7 +303,7 @@ export class ControlledServer {
     };
     // Fastify has attached the first app to the socket.
     server.removeAllListeners('request');
-    server.on('request', pass);
+    server.on('request', limitPipelines(pass));
   }
 }
 

@@ -155,6 +155,16 @@ describe('large answers that are not read', () => {
     for (let n = 0; n < 20; n += 1) expect((await stall('/shared')).status).toBe(200);
   });
 
+  it('count for the network of the first of them, also when it has left', async () => {
+    const first = await stall('/shared');
+    await stall('/shared');
+    const connections = () =>
+      new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
+    first.socket.destroy();
+    await expect.poll(connections).toBe(1);
+    expect((await stall('/own/5')).status).toBe(503);
+  });
+
   it('are possible whatever their size', async () => {
     expect((await stall('/own/120')).status).toBe(200);
   });

@@ -1,10 +1,11 @@
 // The journal: every request with its answer, secrets masked, filters and limits.
+import { connect } from 'node:net';
 import { beforeEach, expect, it } from 'vitest';
 import { Journal, noMessage } from '../../src/testing/journal.ts';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { namespace } from '../kit/server.ts';
 import { password } from '../kit/server.ts';
-import { createWebhook, startControl } from './kit.ts';
+import { createWebhook, envelope, startControl } from './kit.ts';
 
 const server = await startControl({ REQUIRE_TOKENS: 'true' });
 const { control, send, post, soap } = server;
@@ -35,6 +36,18 @@ it('records requests and answers, newest first, without those to /control', asyn
     },
   ]);
   expect(requests[1]?.response.body).toContain('"isReadOnly": false');
+});
+
+it('completes the entry of a request whose client leaves before its turn on the connection', async () => {
+  await control.addFailure({ match: { route: '/admin/mode' }, respond: { delayMs: 60_000 }, times: 1 });
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+  const body = envelope(`<GetMessageVersion xmlns="${namespace}"/>`);
+  const head = `POST /services HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/xml\r\ncontent-length: ${body.length}`;
+  socket.write(`GET /admin/mode HTTP/1.1\r\nhost: localhost\r\n\r\n${head}\r\n\r\n${body}`);
+  await expect.poll(async () => (await control.requests()).total).toBe(2);
+  socket.destroy();
+  const completed = async () => (await control.requests({ soapOperation: 'GetMessageVersion' })).total;
+  await expect.poll(completed).toBe(1);
 });
 
 it('filters by route, status and SOAP operation, in pages', async () => {

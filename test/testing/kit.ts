@@ -7,6 +7,9 @@ import { createClient, listen } from '../kit/steward.ts';
 
 export type Controlled = Awaited<ReturnType<typeof startControl>>;
 
+export const envelope = (content: string) =>
+  `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${content}</s:Body></s:Envelope>`;
+
 /** Starts a server that ends after the tests of the file. */
 export async function startControl(env: Record<string, string> = {}) {
   const variables = { TEST_CONTROL: 'true', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', ...env };
@@ -27,7 +30,7 @@ export async function startControl(env: Record<string, string> = {}) {
       client.send('/services', {
         method: 'POST',
         headers: { 'content-type': 'text/xml; charset=utf-8', authorization: '', ...headers },
-        body: `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${content}</s:Body></s:Envelope>`,
+        body: envelope(content),
       }),
   };
 }

@@ -36,20 +36,20 @@ export function versionOf(value: object): number {
 /** JSON whose text many answers share. `space` is the indentation. */
 export class SharedJson {
   readonly json: () => Json;
-  readonly bytes: (space: number) => Promise<Buffer>;
+  readonly bytes: (space: number) => Buffer | Promise<Buffer>;
 
-  constructor(json: () => Json, bytes: (space: number) => Promise<Buffer>) {
+  constructor(json: () => Json, bytes: (space: number) => Buffer | Promise<Buffer>) {
     this.json = json;
     this.bytes = bytes;
   }
 
   /** Serializes the value when the first answer needs it. */
   static of(json: Json): SharedJson {
-    const texts = new Map<number, Promise<Buffer>>();
+    const texts = new Map<number, Buffer>();
     return new SharedJson(
       () => json,
       (space) => {
-        const bytes = texts.get(space) ?? Promise.resolve(Buffer.from(toText(json, space)));
+        const bytes = texts.get(space) ?? Buffer.from(toText(json, space));
         texts.set(space, bytes);
         return bytes;
       },

@@ -34,7 +34,8 @@ export function bodyOf(
     : jsonBody(reply, toText(answer, space));
 }
 
-async function sharedBody(reply: FastifyReply, answer: SharedJson, space: number): Promise<Body> {
-  const bytes = await answer.bytes(space);
-  return sharedAnswers.bodyFor(reply.headers(jsonHeaders), [bytes], bytes);
+function sharedBody(reply: FastifyReply, answer: SharedJson, space: number): Body | Promise<Body> {
+  const bytes = answer.bytes(space);
+  const share = (known: Buffer) => sharedAnswers.bodyFor(reply.headers(jsonHeaders), [known], known);
+  return Buffer.isBuffer(bytes) ? share(bytes) : bytes.then(share);
 }

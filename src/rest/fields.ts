@@ -69,8 +69,8 @@ export type PickOption = { readonly value: string; readonly label: string; reado
 export function readFields<F extends Fields>(fields: F, form: Form): FieldValues<F> {
   const values: Record<string, unknown> = {};
   const problems: Problem[] = [];
-  for (const [name, field] of Object.entries(fields)) {
-    const parsed = readField(field, form[name]);
+  for (const name in fields) {
+    const parsed = readField(fields[name] as Field, form[name]);
     if ('problems' in parsed) problems.push(...problemsOf(name, parsed.problems));
     else values[name] = parsed.value;
   }

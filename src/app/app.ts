@@ -1,7 +1,6 @@
 // The composition root: builds the services, mounts REST and SOAP on one server, starts and stops.
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { AddressInfo } from 'node:net';
-import type { Registry } from 'prom-client';
 import { oidcRoutes } from '../auth/oidc.rest.ts';
 import { tokensResource } from '../auth/tokens.rest.ts';
 import { findUser, isLocalAdministrator } from '../auth/user.ts';
@@ -18,6 +17,7 @@ import { withoutInfoProbe } from '../home/root.rest.ts';
 import { navigation, readOnlyState } from '../home/pages/frame.ts';
 import { BodyLimits } from '../http/body-limits.ts';
 import { identifySession } from '../http/credentials.ts';
+import type { Metrics } from '../http/metrics.ts';
 import { registerMetrics, registerProbes } from '../http/probes.ts';
 import { type ServerOptions, createServer } from '../http/server.ts';
 import { PublicUrls } from '../http/urls.ts';
@@ -42,7 +42,7 @@ export type App = {
   readonly http: FastifyInstance;
   /** The second listener, if the configuration has one. */
   readonly metricsHttp: FastifyInstance | undefined;
-  readonly metricsRegistry: Registry;
+  readonly loadMetrics: () => Promise<Metrics>;
   readonly urls: PublicUrls;
   readonly trees: { readonly admin: Resource; readonly tokens: Resource; readonly rest: Resource };
   readonly createdAdministrator: boolean;
@@ -62,7 +62,7 @@ export type NewApp = AppOptions & { readonly catalog: InitialCatalog };
 export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
-  const { metrics, tokenService, signInService } = services;
+  const { loadMetrics, tokenService, signInService } = services;
   const assets = new Assets(options.assets, config.ADMIN_PATH);
   const bodyLimits = new BodyLimits({
     runtime,
@@ -72,7 +72,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   let closing: Promise<void> | undefined;
   const serverOptions: ServerOptions = {
     logger: options.logger,
-    metrics,
+    loadMetrics,
     trustedProxies: config.TRUSTED_PROXIES,
     bodyLimits,
     isClosing: () => closing !== undefined,
@@ -142,7 +142,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   await mountSoap(mount);
   assets.register(http);
   await http.register(themeRoute, { path: `${config.ADMIN_PATH}/assets/theme`, urls });
-  registerMetrics(metricsHttp ?? http, metrics);
+  registerMetrics(metricsHttp ?? http, loadMetrics);
   registerProbes(http, {
     build: options,
     reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
@@ -172,7 +172,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   return {
     http,
     metricsHttp,
-    metricsRegistry: metrics.registry,
+    loadMetrics,
     urls,
     trees: { admin, tokens, rest },
     createdAdministrator,
@@ -187,7 +187,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {
     services.jobWatcher.stop();
     bodyLimits.stop();
-    await Promise.all([closeServer?.(), services.tasks.stop()]);
+    await Promise.all([closeServer?.(), services.stop()]);
     await store.close();
   }
 }

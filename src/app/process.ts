@@ -41,18 +41,18 @@ async function start({ envFile, ...options }: ProcessOptions): Promise<void> {
   const server = await startServer({
     ...options,
     env: process.env,
+    measuresProcess: true,
     createLogger,
     onConfigured: (logger) => {
       process.on('uncaughtException', (error) => exitWithError(logger, error));
       process.on('unhandledRejection', (error) => exitWithError(logger, error));
     },
   });
-  // The app has loaded this package.
-  const { collectDefaultMetrics } = await import('prom-client');
-  collectDefaultMetrics({ register: server.app.metricsRegistry, prefix: 'steward_' });
   // Signals are handled before the addresses are printed: a program that has read them may send a signal at once.
   closeOnSignals(server);
   printAddresses(server);
+  // The first answer loads the metrics. Without one, those of the process would begin with the first scrape.
+  setTimeout(() => void server.app.loadMetrics(), 1_000).unref();
 }
 
 function exitWithError(logger: Logger, error: unknown): void {

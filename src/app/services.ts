@@ -17,7 +17,7 @@ import type { Config } from '../config/config.ts';
 import type { AssetFiles } from '../console/assets.ts';
 import { infoResource, rootResource, versionNumber } from '../home/root.rest.ts';
 import { showHome } from '../home/pages/home.ts';
-import { Metrics } from '../http/metrics.ts';
+import type { Metrics } from '../http/metrics.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -71,6 +71,8 @@ export type AppOptions = {
   /** Failed sign-ins that still count. Default: none. */
   readonly signInLimit?: SignInLimit;
   readonly passwords?: Passwords;
+  /** Whether the metrics of the process and of Node are shown too. */
+  readonly measuresProcess?: boolean | undefined;
   /** How old the text of the metrics may be. */
   readonly metricsMaxAgeMs?: number;
   /** Adds hooks that run before all others. */
@@ -105,14 +107,8 @@ export function createServices(options: AppOptions) {
     passwords: options.passwords,
   });
   const catalogCache = new CatalogCache(store, runtime);
-  const metrics = new Metrics(
-    async () => ({
-      ...(await webhookStats(store, runtime.now())),
-      ...upgradeStats(store, runtime.now()),
-    }),
-    options,
-    options.metricsMaxAgeMs,
-  );
+  let metrics: Promise<Metrics> | undefined;
+  const loadMetrics = () => (metrics ??= createMetrics(options));
   const limits = { pending: config.WEBHOOK_MAX_PENDING, pendingBytes: config.WEBHOOK_MAX_PENDING_BYTES };
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
@@ -165,8 +161,9 @@ export function createServices(options: AppOptions) {
       concurrency: maxAttempts,
       request: requestOptionsOf(options),
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
-        metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
-        if (state === 'failed' && !isPing) metrics.countFailedDelivery();
+        const outcome = error === null ? 'succeeded' : 'failed';
+        const failsDelivery = state === 'failed' && !isPing;
+        void loadMetrics().then((loaded) => loaded.observeAttempt(outcome, durationMs / 1000, failsDelivery));
       },
       onNotice: (notice) => logNotice(logger, notice),
     }).start();
@@ -174,18 +171,19 @@ export function createServices(options: AppOptions) {
 
   return {
     startedAt,
-    tasks,
     auditService,
     tokenService,
     signInService,
     catalogCache,
-    metrics,
+    loadMetrics,
     eventPublisher,
     jobRunner,
     jobWatcher,
     notifyJob,
     admit: createAdmission(store, isJobRunning),
     start,
+    /** Waits for the library too: an import must not outlive the server. */
+    stop: () => Promise.all([tasks.stop(), metrics]),
   };
 }
 
@@ -201,6 +199,16 @@ const noticeMessages: Readonly<Record<WebhookNotice['kind'], string>> = {
 function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
   const { kind } = notice;
   logger[kind === 'Recovered' ? 'info' : 'warn'](noticeData(notice), noticeMessages[kind]);
+}
+
+/** The library has a hundred files, so it is loaded when it is first used: usually after the first answer. */
+async function createMetrics(options: AppOptions): Promise<Metrics> {
+  const { store, runtime } = options;
+  const library = await import('../http/metrics.ts');
+  return new library.Metrics(
+    async () => ({ ...(await webhookStats(store, runtime.now())), ...upgradeStats(store, runtime.now()) }),
+    options,
+  );
 }
 
 function requestOptionsOf({ config, version }: AppOptions): RequestOptions {

@@ -22,7 +22,7 @@ const closeWithinMs = 8_000;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-export type StartOptions = {
+export type StartOptions = Pick<AppOptions, 'measuresProcess'> & {
   readonly env: Variables;
   /** The text of a catalog file. Default: the file that CATALOG_FILE names. */
   readonly catalogText?: string | undefined;
@@ -88,6 +88,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     httpClient,
     version: build.version,
     commit: build.commit,
+    measuresProcess: options.measuresProcess,
     logger,
     assets: {
       stylesheet: await read('console/assets/steward.css'),

@@ -1,6 +1,6 @@
 // The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a
 // receiver or an id.
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { Build } from '../lib/build.ts';
 
 type RequestLabels = { readonly method: string; readonly route: string; readonly status: number };
@@ -32,6 +32,18 @@ type StoredValues = Readonly<Record<keyof typeof gauges, number>> & {
 };
 
 type RenderedMetrics = { readonly contentType: string; readonly text: string };
+
+type Options = Build & { readonly measuresProcess?: boolean | undefined; readonly metricsMaxAgeMs?: number };
+
+let processRegistry: Registry | undefined;
+
+/** All apps of the process share it: for each registry, the library would observe the process again. */
+function measureProcess(): Registry {
+  if (processRegistry) return processRegistry;
+  processRegistry = new Registry();
+  collectDefaultMetrics({ register: processRegistry, prefix: 'steward_' });
+  return processRegistry;
+}
 
 export class Metrics {
   readonly registry = new Registry();
@@ -77,9 +89,10 @@ export class Metrics {
   }));
   readonly #read: () => Promise<StoredValues>;
   readonly #maxAgeMs: number;
+  readonly #shown: Registry;
   #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
 
-  constructor(read: () => Promise<StoredValues>, { version, commit = '' }: Build, maxAgeMs = 1000) {
+  constructor(read: () => Promise<StoredValues>, { version, commit = '', ...options }: Options) {
     new Gauge({
       name: 'steward_build_info',
       help: 'Always 1. The labels say which build runs.',
@@ -87,19 +100,17 @@ export class Metrics {
       registers: [this.registry],
     }).set({ version, commit }, 1);
     this.#read = read;
-    this.#maxAgeMs = maxAgeMs;
+    this.#maxAgeMs = options.metricsMaxAgeMs ?? 1000;
+    this.#shown = options.measuresProcess ? Registry.merge([this.registry, measureProcess()]) : this.registry;
   }
 
   observeRequest(labels: RequestLabels, seconds: number): void {
     this.#requestDuration.observe(labels, seconds);
   }
 
-  observeAttempt({ succeeded, seconds }: { succeeded: boolean; seconds: number }): void {
-    this.#attemptDuration.observe({ outcome: succeeded ? 'succeeded' : 'failed' }, seconds);
-  }
-
-  countFailedDelivery(): void {
-    this.#failedDeliveries.inc();
+  observeAttempt(outcome: 'succeeded' | 'failed', seconds: number, failsDelivery: boolean): void {
+    this.#attemptDuration.observe({ outcome }, seconds);
+    if (failsDelivery) this.#failedDeliveries.inc();
   }
 
   /** Rendering takes milliseconds, so callers of one second share a text. */
@@ -123,7 +134,7 @@ export class Metrics {
     for (const { operation, state, count } of values.upgrade_jobs_total)
       this.#endedRuns.inc({ operation, state }, count);
     await this.#countRequests();
-    return { contentType: this.registry.contentType, text: await this.registry.metrics() };
+    return { contentType: this.#shown.contentType, text: await this.#shown.metrics() };
   }
 
   /** The histogram counts requests too, so each request is observed only once. */

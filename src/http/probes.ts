@@ -14,12 +14,12 @@ type ProbeOptions = {
 
 const options = { method: ['GET', 'HEAD'], config: { answersWhileClosing: true as const } };
 
-export function registerMetrics(app: FastifyInstance, metrics: Metrics): void {
+export function registerMetrics(app: FastifyInstance, loadMetrics: () => Promise<Metrics>): void {
   app.route({
     ...options,
     url: '/metrics',
     handler: async (_request, reply) => {
-      const { contentType, text } = await metrics.render();
+      const { contentType, text } = await (await loadMetrics()).render();
       return reply.header('content-type', contentType).send(text);
     },
   });

@@ -40,13 +40,14 @@ export function noteError(
   else if (!error || warnedKinds.includes(error.kind)) request.warning = { address: clientAddress(request) };
 }
 
-export function logRequests(app: FastifyInstance, metrics: Metrics): void {
+export function logRequests(app: FastifyInstance, loadMetrics: () => Promise<Metrics>): void {
   const isLoggingAll = ['trace', 'debug', 'info'].includes(app.log.level);
   app.decorateRequest('warning', undefined);
   app.addHook('onResponse', (request, reply, done) => {
     const { method, warning } = request;
     const { statusCode: status, elapsedTime: ms } = reply;
-    metrics.observeRequest({ method, route: routeLabel(request), status }, ms / 1000);
+    const labels = { method, route: routeLabel(request), status };
+    void loadMetrics().then((metrics) => metrics.observeRequest(labels, ms / 1000));
     if (warning || isLoggingAll) {
       const known = warning ?? (refusals.includes(status) ? { address: clientAddress(request) } : {});
       const facts = { method, path: pathOf(request), status, ...known, ms: Math.round(ms * 10) / 10 };

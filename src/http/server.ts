@@ -38,7 +38,7 @@ declare module 'fastify' {
 
 export type ServerOptions = {
   readonly logger: FastifyBaseLogger;
-  readonly metrics: Metrics;
+  readonly loadMetrics: () => Promise<Metrics>;
   readonly trustedProxies: BlockList;
   readonly bodyLimits: BodyLimits;
   readonly isClosing: () => boolean;
@@ -89,7 +89,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const allowedMethods = new AllowedMethods(app);
   options.extend?.(app);
   limitAnswersInMemory(app);
-  logRequests(app, options.metrics);
+  logRequests(app, options.loadMetrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
     checkHeaders(request.raw);

@@ -238,7 +238,6 @@ export class ControlledServer {
           onRoute: (route) => routes.push(route),
         }),
     });
-    this.#keepProcessMetrics(app);
     if (this.#adminToken !== undefined) {
       // The first app has drawn the token here, so later ones draw a secret too.
       runtime.newSecret(32);
@@ -253,15 +252,6 @@ export class ControlledServer {
   #port(): number {
     const address = this.#first?.app.http.server.address() as AddressInfo | null | undefined;
     return address?.port ?? this.options.config.PORT;
-  }
-
-  /** Metrics of the process are registered once, in the registry of the first app. */
-  #keepProcessMetrics({ metricsRegistry }: App): void {
-    const earlier = this.#first?.app.metricsRegistry;
-    for (const { name } of earlier?.getMetricsAsArray() ?? []) {
-      const metric = earlier?.getSingleMetric(name);
-      if (metric && !metricsRegistry.getSingleMetric(name)) metricsRegistry.registerMetric(metric);
-    }
   }
 
   async #issueAdminToken(): Promise<string> {

@@ -31,6 +31,8 @@ describe('the process', () => {
     const metrics = await (await fetch(`${address}/metrics`)).text();
     expect(metrics).toContain('steward_process_cpu_user_seconds_total');
     expect(metrics).toContain('steward_nodejs_active_handles_total');
+    // The library is loaded after the first answer.
+    expect(metrics).toContain('requests_total{method="GET",route="/services",status="200"} 1\n');
 
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
@@ -38,6 +40,18 @@ describe('the process', () => {
     expect(output.out).not.toContain(password);
     const lines = output.out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('closed');
+  });
+
+  it('shows the metrics of the process also after a reset, and once', async () => {
+    const { exited, child, listening } = startProcess({ TEST_CONTROL: 'true' });
+    const address = await listening;
+    const readMetrics = async () => (await fetch(`${address}/metrics`)).text();
+    await readMetrics();
+    const headers = { 'content-type': 'application/json' };
+    expect((await fetch(`${address}/control/reset`, { method: 'POST', headers })).status).toBe(200);
+    expect((await readMetrics()).match(/^steward_process_cpu_user_seconds_total /gm)).toHaveLength(1);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
   });
 
   it('keeps running when a reader closes its output', async () => {

@@ -102,10 +102,10 @@ async function labelsPart(registry: Registry, metrics: readonly Metric[]): Promi
 export async function metricsPage(): Promise<string> {
   const server = await startServer();
   await exercise(server);
-  const registry = server.app.metricsRegistry;
+  const { registry } = await server.app.loadMetrics();
   const own = await metricsOf(registry);
   const labels = await labelsPart(registry, own);
-  // As src/app/process.ts does.
+  // As src/http/metrics.ts does.
   collectDefaultMetrics({ register: registry, prefix: 'steward_' });
   const node = (await metricsOf(registry)).filter(({ name }) => !own.some((metric) => metric.name === name));
   await server.close();

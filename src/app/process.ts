@@ -21,7 +21,7 @@ const kept: object[] = [];
 /** Resolves when the server listens. Ends the process if it cannot start. */
 export async function runProcess(options: ProcessOptions): Promise<void> {
   process.nextTick(() => kept.push(executionAsyncResource()));
-  // A program may close its end of the pipe once it has read the address. The next line must not end the process.
+  // A program may close its end of the pipe once it has read the address. Another line must not end the process.
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

@@ -182,7 +182,7 @@ export function createServices(options: AppOptions) {
     notifyJob,
     admit: createAdmission(store, isJobRunning),
     start,
-    /** Waits for the library too: an import must not outlive the server. */
+    /** Also waits for a load that has begun: an import must not outlive the server. */
     stop: () => Promise.all([tasks.stop(), metrics]),
   };
 }
@@ -201,7 +201,7 @@ function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
   logger[kind === 'Recovered' ? 'info' : 'warn'](noticeData(notice), noticeMessages[kind]);
 }
 
-/** The library has a hundred files, so it is loaded when it is first used: usually after the first answer. */
+/** Loads prom-client, which brings 83 files, when it is first used: usually after the first answer. */
 async function createMetrics(options: AppOptions): Promise<Metrics> {
   const { store, runtime } = options;
   const library = await import('../http/metrics.ts');

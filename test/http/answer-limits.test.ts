@@ -155,7 +155,7 @@ describe('large answers that are not read', () => {
     for (let n = 0; n < 20; n += 1) expect((await stall('/shared')).status).toBe(200);
   });
 
-  it('count for the network of the first of them, also when it has left', async () => {
+  it('that share their bytes count for the network of the first client, also when it has left', async () => {
     const first = await stall('/shared');
     await stall('/shared');
     const connections = () =>

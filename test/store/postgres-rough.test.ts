@@ -73,6 +73,34 @@ describe('a database with other defaults', () => {
   });
 });
 
+describe('a transaction that PostgreSQL aborts', () => {
+  it('makes its caller try again later, as that of a process that was frozen', async () => {
+    const { url, ask } = await createTestDatabase();
+    const database = openDatabase(url);
+    const idle = database.use(async (client) => {
+      const { rows: pids } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      await client.query('begin; set local idle_in_transaction_session_timeout = 1');
+      const sessions = () => ask('select from pg_stat_activity where pid = $1', [pids[0]?.pid]);
+      await expect.poll(sessions).toEqual([]);
+      await client.query('commit');
+    });
+    await expect(idle).rejects.toMatchObject({ kind: 'unavailable', message: 'The database is busy.' });
+    expect(database.problems).toEqual([]);
+  });
+
+  it('is repeated if it was an update', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await database.ask('create sequence tries');
+    await database.ask(`create function abort() returns trigger language plpgsql as $$
+      begin if nextval('tries') < 3 then raise exception using errcode = '40P01'; end if; return new; end $$`);
+    await database.ask('create trigger abort before update on clock for each row execute function abort()');
+    await store.update((transaction) => transaction.put(rows, row('a', 1)));
+    expect(await database.ask('select last_value::int as tries from tries')).toEqual([{ tries: 3 }]);
+    expect(store.get(rows, 'a')).toEqual(row('a', 1));
+  });
+});
+
 describe('a database with few connections', () => {
   /** The user may have five connections, one of them for the connection that listens. */
   async function openLimited() {

@@ -100,7 +100,7 @@ export class Writer {
         onCommit();
         return results;
       } catch (error) {
-        if (!isAborted(error) || aborts === maxAborts) throw error;
+        if (!isAborted((error as Error).cause) || aborts === maxAborts) throw error;
       }
     }
   }

@@ -316,7 +316,7 @@ export class Database {
     try {
       return await work();
     } catch (error) {
-      if (isBusy(error)) throw busy();
+      if (isBusy(error)) throw busy(error);
       if (!isDown(error)) throw error;
       const failure = error as Error;
       if (!this.#failure)

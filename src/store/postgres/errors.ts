@@ -35,21 +35,20 @@ export function isWaitTooLong(error: unknown): boolean {
   return (error as Partial<Error>).message === 'timeout exceeded when trying to connect';
 }
 
-/** Whether a lock or statement timed out although the database is available. */
+/** Whether a lock or statement timed out, or a transaction was aborted, although the database is available. */
 export function isBusy(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
+  const isTimeout = error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
+  return isTimeout || isAborted(error);
 }
 
-/**
- * Whether PostgreSQL aborted the transaction because of a conflict with another one, or because this process was
- * idle in it for too long. It may be repeated.
- */
+/** Whether PostgreSQL aborted the transaction: it conflicted with another, or was idle too long. It may be repeated. */
 export function isAborted(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['40001', '40P01', '25P03'].includes(error.code ?? '');
 }
 
-export function busy(): ServiceError {
-  return new ServiceError('unavailable', 'The database is busy.', { retryAfterSeconds: 5 });
+export function busy(cause?: unknown): ServiceError {
+  const error = new ServiceError('unavailable', 'The database is busy.', { retryAfterSeconds: 5 });
+  return Object.assign(error, { cause });
 }
 
 export function outdatedProgram(): ServiceError {

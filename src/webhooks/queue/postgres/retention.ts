@@ -1,7 +1,6 @@
 // Removes the finished deliveries of a webhook beyond those that it keeps, the ones that finished first before others.
 import { isUnavailable } from '../../../lib/errors.ts';
 import type { Database } from '../../../store/postgres/database.ts';
-import { isAborted } from '../../../store/postgres/errors.ts';
 import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Delivery, isRecoverable } from '../delivery.ts';
 
@@ -108,7 +107,7 @@ export class Trimmer {
       for (const [key, last] of lasts) this.#trimmedTo.set(key, last);
     } catch (error) {
       // The deliveries that finish next are trimmed together with these.
-      if (!isUnavailable(error) && !isAborted(error)) throw error;
+      if (!isUnavailable(error)) throw error;
     }
   }
 

@@ -79,7 +79,7 @@ export async function createDatabase() {
     return tables.map((table) => `DELETE FROM ${name}.${table.name}`).join(';');
   }
   const database = {
-    url: url.href,
+    url: patientAddress(url.href),
     /** Deletes all rows that the server has created, and keeps the tables. */
     async empty(): Promise<void> {
       await noteAuditTrail();
@@ -103,6 +103,22 @@ export async function createDatabase() {
   };
   databases.add(database);
   return database;
+}
+
+const patience = { connect_timeout: '60', query_timeout: '60000' };
+
+/** Lets connections and queries take longer than a server waits by default: a busy machine may stall for seconds. */
+export function patientAddress(address: string): string {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(patience)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/** For tests of connections that hang, which a server must notice as soon as it does by default. */
+export function impatientAddress(address: string): string {
+  const url = new URL(address);
+  for (const name of Object.keys(patience)) url.searchParams.delete(name);
+  return url.href;
 }
 
 /** Starts a separate server with the default durability of PostgreSQL, for tests of crashes. */

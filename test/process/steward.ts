@@ -9,7 +9,13 @@ import { startControlled } from '../../src/testing/routes.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';
-import { type Database, type PostgresServer, createDatabase, startPostgres } from '../kit/postgres.ts';
+import {
+  type Database,
+  type PostgresServer,
+  createDatabase,
+  patientAddress,
+  startPostgres,
+} from '../kit/postgres.ts';
 import { startProcess } from '../kit/process.ts';
 import { openPeerStore } from './store-kit.ts';
 
@@ -66,8 +72,9 @@ export async function createSeededDatabase(): Promise<Database> {
 /** Starts a separate PostgreSQL, for tests that kill it. */
 export async function startSeededPostgres(): Promise<PostgresServer> {
   const postgres = await startPostgres();
-  await seed(postgres.url);
-  return postgres;
+  const url = patientAddress(postgres.url);
+  await seed(url);
+  return { ...postgres, url };
 }
 
 /** Requests throw when the server has ended, as for any client. */
@@ -174,7 +181,7 @@ export async function startInProcess(
 export async function signInEverywhere(stewards: readonly Client[]): Promise<string> {
   const token = (await stewards[0]?.signIn()) ?? '';
   for (const steward of stewards)
-    await expect.poll(async () => (await steward.get('/admin', token)).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await steward.get('/admin', token)).status, { timeout: 60_000 }).toBe(200);
   return token;
 }
 

@@ -1,6 +1,7 @@
 // One of three processes under load stops in the middle of a transaction: it is frozen, or its connections to the
 // database hang. The other two keep accepting writes, and the stopped process recovers by itself.
 import { expect, it } from 'vitest';
+import { impatientAddress } from '../kit/postgres.ts';
 import { type Fleet, startClients, startFleet } from './fleet.ts';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
 import {
@@ -25,7 +26,7 @@ async function startLoadedFleet() {
   const random = createRandom();
   const { url } = await createSeededDatabase();
   const query = await connect(url);
-  const fleet = await startFleet(startSteward, url, 3);
+  const fleet = await startFleet(startSteward, impatientAddress(url), 3);
   const token = await signInEverywhere(fleet.running());
   const receiver = await startReceiver();
   await register(fleet.running(), token, receiver, 'Tested');

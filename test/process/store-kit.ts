@@ -1,5 +1,5 @@
 // Stores on one database without a server, and deliveries in them.
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
 import { tables } from '../../src/app/backends.ts';
 import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
@@ -12,9 +12,11 @@ import { timelessRuntime } from '../kit/runtime.ts';
 import { defaultStoreOptions, migrations, noPauses } from '../kit/store.ts';
 import { webhook } from '../store/definitions.ts';
 
+/** Waits while the database is too slow to answer. */
 function open(url: string, runtime: Runtime): Promise<Store> {
   const { retention } = defaultStoreOptions;
-  return openPostgresStore({ url, tables, migrations, runtime, retention, pace: noPauses });
+  const options = { url, tables, migrations, runtime, retention, pace: noPauses };
+  return vi.waitFor(() => openPostgresStore(options), { timeout: 60_000 });
 }
 
 /**
@@ -43,8 +45,12 @@ export const tested = { type: 'Tested', service: null, data: '{}' };
 /** Creates an event publisher. Its tasks stop after the test, and must not fail. */
 export function createPublisher(store: Store) {
   const runtime = realRuntime;
-  const tasks = createTasks(runtime, (_name, error) => expect.unreachable(String(error)));
-  onTestFinished(() => tasks.stop());
+  const errors: unknown[] = [];
+  const tasks = createTasks(runtime, (_name, error) => errors.push(error));
+  onTestFinished(async () => {
+    await tasks.stop();
+    expect(errors.map(String)).toEqual([]);
+  });
   const limits = { pending: 1000, pendingBytes: 1024 ** 2 };
   return { tasks, eventPublisher: new EventPublisher({ store, runtime, tasks, limits }) };
 }

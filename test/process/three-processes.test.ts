@@ -3,6 +3,7 @@
 // stored or counted twice, and an event arrives twice only in the rare case that its attempt was running when its
 // process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
+import { impatientAddress } from '../kit/postgres.ts';
 import { type Fleet, startFleet, startPublishers } from './fleet.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from '../upgrades/message-codes.ts';
 import {
@@ -49,7 +50,7 @@ type Status = { status: { state: string; messages: Message[] }; messageCount?: n
 it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, async () => {
   const random = createRandom();
   const postgres = await startSeededPostgres();
-  const fleet = await startFleet(startSteward, postgres.url, 3, { UPGRADE_STEP_MS: '60' });
+  const fleet = await startFleet(startSteward, impatientAddress(postgres.url), 3, { UPGRADE_STEP_MS: '60' });
   const token = await signInEverywhere(fleet.running());
   await changeSettings(fleet.at(0), token, {
     notificationAttempts: String(attemptsAllowed),

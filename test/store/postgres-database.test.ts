@@ -188,7 +188,9 @@ it('prepares no statement for a search, because there are thousands of them', as
 
 it('refuses a call that waits too long for a connection, and stays available', async () => {
   const database = await createTestDatabase();
-  const store = await database.open({ maxConnections: 1, runtime: timelessRuntime });
+  const url = new URL(database.url);
+  url.searchParams.set('connect_timeout', '1');
+  const store = await database.open({ url: url.href, maxConnections: 1, runtime: timelessRuntime });
   const blocker = new Client({ connectionString: database.url });
   await blocker.connect();
   onTestFinished(() => blocker.end());

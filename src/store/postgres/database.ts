@@ -11,8 +11,8 @@ export type Client = Pick<pg.PoolClient, 'query'>;
  * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a
  * transaction must not keep others waiting for longer than two.
  */
+const connectTimeoutMs = 2_000;
 const limits = {
-  connectionTimeoutMillis: 2_000,
   // Detects a server that disappeared without closing the connection.
   query_timeout: 6_000,
   keepAlive: true,
@@ -60,7 +60,7 @@ type DatabaseOptions = {
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
-const applicationName = 'steward';
+const program = { application_name: 'steward', types };
 
 const pooledProblem =
   'STORE_URL leads to a connection pooler in transaction mode. Use its session mode, or connect to PostgreSQL itself.';
@@ -86,7 +86,10 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    this.#connection = { connectionString: options.url, application_name: applicationName, types };
+    const { url: connectionString } = options;
+    const seconds = Number(new URL(connectionString).searchParams.get('connect_timeout'));
+    const connectionTimeoutMillis = seconds > 0 ? 1000 * seconds : connectTimeoutMs;
+    this.#connection = { connectionString, connectionTimeoutMillis, ...program };
     requireFiles(this.#connection);
     this.#pool = this.#createPool();
   }
@@ -202,8 +205,7 @@ export class Database {
   }
 
   #connectAlone<T>(work: (client: Client) => Promise<T>, given: pg.ClientConfig = {}): Promise<T> {
-    const { connectionTimeoutMillis } = limits;
-    const client = new pg.Client({ ...this.#connection, connectionTimeoutMillis, ...given });
+    const client = new pg.Client({ ...this.#connection, ...limits, query_timeout: 0, ...given });
     client.on('error', () => undefined);
     return this.#reporting(async () => {
       try {
@@ -347,7 +349,7 @@ function requireFiles(connection: pg.ClientConfig): void {
 async function requireCommits(client: Client): Promise<void> {
   const { rowCount } = await query(
     client,
-    `select from pg_stat_activity where application_name = '${applicationName}' and wait_event = 'SyncRep'
+    `select from pg_stat_activity where application_name = '${program.application_name}' and wait_event = 'SyncRep'
        and query_start < clock_timestamp() - ${soonMs} * interval '1 ms' limit 1`,
     [],
     { withinMs: soonMs },
@@ -367,7 +369,7 @@ const names = new Map<string, string>();
 const failures = new WeakMap<Client, unknown>();
 
 /** The types of the library lack `query_timeout`. */
-type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
+type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number | undefined };
 
 /** A timeout for fast queries, so that an unresponsive server is detected quickly. */
 export const soonMs = 3_000;
@@ -380,7 +382,7 @@ export async function query<R extends pg.QueryResultRow>(
   client: Client,
   text: string,
   values: readonly unknown[] = [],
-  { withinMs = limits.query_timeout, isPrepared = true }: QueryOptions = {},
+  { withinMs, isPrepared = true }: QueryOptions = {},
 ): Promise<pg.QueryResult<R>> {
   const config: TimedQuery = { text, values: values as unknown[], query_timeout: withinMs };
   if (isPrepared) config.name = nameOf(text);

@@ -1,6 +1,6 @@
 // A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated
 // exactly once, and arrives.
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { allDeliveries } from '../kit/deliveries-sql.ts';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
 import {
@@ -13,8 +13,10 @@ import {
 } from './steward.ts';
 
 const matched = 600;
-/** Few, so that the redelivery pauses again and again, and is not over before the kills. */
+/** Few, so that the redelivery pauses again and again. */
 const env = { WEBHOOK_MAX_PENDING: '50' };
+/** The receiver answers for so many events until the kills are over, so that the redelivery is not over before. */
+const beforeKills = 300;
 /** The lease of the killed process must end before its deliveries can be attempted again. */
 const settledWithinMs = 60_000;
 
@@ -27,8 +29,15 @@ it('each matched delivery is repeated once', async () => {
   ]);
   const token = await signInEverywhere([victim, survivor]);
   // The database is killed during attempts, so some are repeated.
-  await changeSettings(victim, token, { numberOfFailures: '10000' });
-  const receiver = await startReceiver({ respond: () => pause(5 * random(), '204') });
+  await changeSettings(victim, token, { numberOfFailures: '10000', notificationElapsedTimeInSeconds: '0' });
+  let most = beforeKills;
+  onTestFinished(() => void (most = matched));
+  const receiver = await startReceiver({
+    respond: async () => {
+      while (receiver.arrivals.size > most) await pause(10);
+      return pause(5 * random(), '204');
+    },
+  });
   const id = await register([victim, survivor], token, receiver, 'Tested');
   const before = await connect(postgres.url);
   await before(
@@ -54,6 +63,7 @@ it('each matched delivery is repeated once', async () => {
   await postgres.start();
   await expect.poll(async () => (await survivor.ask('/ready')).status).toBe(200);
   expect(await created()).toBeLessThan(matched);
+  most = matched;
 
   const delivered = async () =>
     (await survivor.get(`${webhooksPath}/deliveries?state=delivered`, token)).body.total;

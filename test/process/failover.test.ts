@@ -1,5 +1,6 @@
 // Tests replication: a streaming replica takes over that lacks the last commits of the primary, and one that hangs.
 import { expect, it, onTestFinished } from 'vitest';
+import { impatientAddress } from '../kit/postgres.ts';
 import { startProxy } from './proxy.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
 import {
@@ -29,7 +30,8 @@ const foldersOf = async (steward: Client, token: string) => {
 
 it('every process shows the state of a promoted replica, whenever it reconnects, and loses no event', async () => {
   const primary = await startSeededPostgres();
-  const proxies = [await startProxy(primary.url), await startProxy(primary.url)] as const;
+  const address = impatientAddress(primary.url);
+  const proxies = [await startProxy(address), await startProxy(address)] as const;
   const [first, second] = [await startInProcess(proxies[0].url), await startInProcess(proxies[1].url)];
   onTestFinished(async () => void (await Promise.all([first.stop(), second.stop()])));
   const token = await signInEverywhere([first, second]);
@@ -84,12 +86,14 @@ it('every process shows the state of a promoted replica, whenever it reconnects,
 
 it('a process opens no more connections while a synchronous replica hangs, and is not ready', async () => {
   const primary = await startSeededPostgres();
-  const steward = await startInProcess(primary.url);
+  const steward = await startInProcess(impatientAddress(primary.url));
   onTestFinished(() => steward.stop());
   const token = await signInEverywhere([steward]);
   const onPrimary = await connect(primary.url);
   await onPrimary(`alter system set synchronous_standby_names = 'nobody'`);
   await onPrimary('select pg_reload_conf()');
+  const hanging = () => onPrimary(`select from pg_stat_activity where wait_event = 'SyncRep'`);
+  await expect.poll(hanging, pollOptions).not.toEqual([]);
   const isReady = async () => (await steward.ask('/ready')).status;
   await expect.poll(isReady, pollOptions).toBe(503);
   const sessions = () =>

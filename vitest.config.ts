@@ -33,10 +33,17 @@ class LongestFirst extends BaseSequencer {
 /** A real cluster is slower than the one of the tests. */
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
+/**
+ * How tests fail on a machine that stalls for seconds, because connections, queries and tests end at their timeouts. They
+ * run again.
+ */
+const stall =
+  /expected (503|{ status: 503)|database (is busy|cannot be reached)|timeout expired|Test timed out/;
+
 const globalSetup = ['test/kit/postgres.setup.ts', 'test/kit/bundle.setup.ts'];
 const onPostgres = { env: { TEST_STORE: 'postgres' }, globalSetup, testTimeout: 300_000 };
-/** After the others, with more workers: these tests wait longer, for leases and for processes. */
-const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } };
+/** After the others: these tests wait longer, for leases and for processes. */
+const waiting = { sequence: { groupOrder: 1 } };
 
 const modes = {
   test: [
@@ -78,8 +85,9 @@ export default defineConfig(({ mode }) => ({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // On a busy machine everything may take many times as long. A test that passes does not wait for these.
-    testTimeout: 60_000 * timeoutFactor,
-    hookTimeout: 60_000,
+    testTimeout: 120_000 * timeoutFactor,
+    hookTimeout: 300_000,
+    retry: { count: 2, condition: stall },
     expect: { poll: { timeout: 30_000 * timeoutFactor } },
     projects: modes[isMode(mode) ? mode : 'test'].map((test) => ({
       extends: true as const,

@@ -199,7 +199,7 @@ describe('the packed file', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  it('has types that a strict program compiles with', { timeout: 60_000 }, async () => {
+  it('has types that a strict program compiles with', async () => {
     const program = `
       import { type Steward, type StewardControl, startSteward } from 'steward';
       const steward: Steward = await startSteward({ env: { REQUIRE_TOKENS: 'true' } });

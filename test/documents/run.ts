@@ -199,7 +199,7 @@ async function runBash(script: string, directory: string, environment: Record<st
   return { code, errors: code === null ? `${errors}The commands took longer than ${timeoutMs} ms.` : errors };
 }
 
-const timeoutMs = 60_000;
+const timeoutMs = 240_000;
 
 function endGroup(pid: number | undefined): void {
   try {

@@ -102,7 +102,7 @@ function readHashes(): Record<string, string> {
     : {};
 }
 
-describe('screenshots', { timeout: 120_000 }, () => {
+describe('screenshots', () => {
   it('show the pages as they are', async () => {
     const stored = readHashes();
     const hashes: Record<string, string> = {};

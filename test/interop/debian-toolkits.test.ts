@@ -9,11 +9,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 import { createCallJournal } from './journal.ts';
 
-const compileTimeoutMs = 120_000;
+const compileTimeoutMs = 240_000;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 
 /** Returns the output of a command. It must run asynchronously, because the server runs in this process. */
-async function run(command: string, args: string[], cwd = folder, timeout = 20_000): Promise<string> {
+async function run(command: string, args: string[], cwd = folder, timeout = 60_000): Promise<string> {
   const { stdout } = await promisify(execFile)(command, args, { cwd, timeout });
   return stdout;
 }

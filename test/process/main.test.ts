@@ -59,13 +59,13 @@ describe('the process', () => {
     const { child, exited } = startProcess({ PORT: `${port}` });
     child.stdout.destroy();
     child.stderr.destroy();
-    const ask = () => fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(2000) });
+    const ask = () => fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(20_000) });
     const status = () =>
       ask().then(
         (answer) => answer.status,
         () => 0,
       );
-    await expect.poll(status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(status, { timeout: 60_000 }).toBe(200);
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
   });

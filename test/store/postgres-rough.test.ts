@@ -148,14 +148,14 @@ it('a database of which only reads succeed is unavailable until a write succeeds
     begin perform pg_sleep(4); return new; end $$`);
   await database.ask('create trigger wait before update on processes for each row execute function wait()');
   const unavailable = ['the database cannot be reached'];
-  await expect.poll(() => store.problems(), { timeout: 10_000 }).toEqual(unavailable);
+  await expect.poll(() => store.problems()).toEqual(unavailable);
   // Several probes would have read by now.
   for (let n = 0; n < 15; n += 1) {
     await realRuntime.sleep(100);
     expect(store.problems()).toEqual(unavailable);
   }
   await database.ask('drop trigger wait on processes');
-  await expect.poll(() => store.problems(), { timeout: 15_000 }).toEqual([]);
+  await expect.poll(() => store.problems()).toEqual([]);
 });
 
 describe('a claim that a crash of the database has undone', () => {
@@ -262,9 +262,7 @@ describe('a webhook with many deliveries', () => {
     await publish(other, delivery('a9999', 9));
     expect((await claimAll(other, 9)).ids).toEqual(['a9999']);
     await database.ask('drop trigger wait on queue');
-    await expect
-      .poll(() => database.ask('select id from queue'), { timeout: 10_000 })
-      .toEqual([{ id: 'a9999' }]);
+    await expect.poll(() => database.ask('select id from queue')).toEqual([{ id: 'a9999' }]);
     expect((await other.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
     await expect.poll(() => database.ask('select from emptied')).toEqual([]);
   });
@@ -293,7 +291,7 @@ describe('a webhook with many deliveries', () => {
     // An event may have been published at the same moment.
     await store.deliveries.publish(() => [delivery('a5', 4, { state: 'missed', endedAt: 4 })]);
     await database.ask(`update emptied set up_to = 1, noted_at = noted_at - interval '2 minutes'`);
-    await expect.poll(() => database.ask('select from emptied'), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => database.ask('select from emptied')).toEqual([]);
     expect(await database.ask('select id from deliveries')).toEqual([{ id: 'b1' }]);
   });
 });

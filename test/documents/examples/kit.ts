@@ -10,10 +10,10 @@ export const pathOf = (path: string) => join(checkout, path);
 export const textOf = (path: string) => readFileSync(pathOf(path), 'utf8');
 
 export const succeeds = (command: string, ...args: string[]) =>
-  spawnSync(command, args, { timeout: 20_000 }).status === 0;
+  spawnSync(command, args, { timeout: 60_000 }).status === 0;
 
 /** Starting processes takes long on a busy machine. */
-export const patience = { timeout: 60_000 };
+export const patience = { timeout: 300_000 };
 
 export type Result = { code: number; stdout: string; stderr: string };
 

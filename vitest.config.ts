@@ -34,8 +34,8 @@ class LongestFirst extends BaseSequencer {
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 /**
- * How tests fail on a machine that stalls for seconds, because connections, queries and tests end at their timeouts. They
- * run again.
+ * Errors of tests on a machine that stalls for seconds: connections, queries and tests end at their timeouts. A test
+ * that fails with one runs again.
  */
 const stall =
   /expected (503|{ status: 503)|database (is busy|cannot be reached)|timeout expired|Test timed out/;

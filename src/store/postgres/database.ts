@@ -8,8 +8,8 @@ import { busy, isBusy, isDown, isRefused, isWaitTooLong, outdatedProgram, progra
 export type Client = Pick<pg.PoolClient, 'query'>;
 
 /**
- * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a
- * transaction must not keep others waiting for longer than two.
+ * By default, no request waits for the database longer than ten seconds, and a process that stops in a transaction
+ * keeps others waiting for two at most. `connect_timeout` and `query_timeout` in the address precede these limits.
  */
 const connectTimeoutMs = 2_000;
 const limits = {
@@ -60,7 +60,7 @@ type DatabaseOptions = {
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
-const program = { application_name: 'steward', types };
+const clientConfig = { application_name: 'steward', types };
 
 const pooledProblem =
   'STORE_URL leads to a connection pooler in transaction mode. Use its session mode, or connect to PostgreSQL itself.';
@@ -89,7 +89,7 @@ export class Database {
     const { url: connectionString } = options;
     const seconds = Number(new URL(connectionString).searchParams.get('connect_timeout'));
     const connectionTimeoutMillis = seconds > 0 ? 1000 * seconds : connectTimeoutMs;
-    this.#connection = { connectionString, connectionTimeoutMillis, ...program };
+    this.#connection = { connectionString, connectionTimeoutMillis, ...clientConfig };
     requireFiles(this.#connection);
     this.#pool = this.#createPool();
   }
@@ -176,7 +176,7 @@ export class Database {
     return result;
   }
 
-  /** Runs the work on a connection of its own, on which the server has no time limits. */
+  /** Runs the work on a connection of its own, without time limits for queries. */
   usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#connectAlone(async (client) => {
       await client.query([...settings, ...setNoTimeouts].join('; '));
@@ -349,7 +349,7 @@ function requireFiles(connection: pg.ClientConfig): void {
 async function requireCommits(client: Client): Promise<void> {
   const { rowCount } = await query(
     client,
-    `select from pg_stat_activity where application_name = '${program.application_name}' and wait_event = 'SyncRep'
+    `select from pg_stat_activity where application_name = '${clientConfig.application_name}' and wait_event = 'SyncRep'
        and query_start < clock_timestamp() - ${soonMs} * interval '1 ms' limit 1`,
     [],
     { withinMs: soonMs },

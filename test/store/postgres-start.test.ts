@@ -12,19 +12,23 @@ import { createFakeRuntime } from '../kit/runtime.ts';
 import { startServer } from '../kit/server.ts';
 import { createTestStore, defaultStoreOptions, migrations } from '../kit/store.ts';
 
-/** The address of a database behind a door that closes the connections with these numbers, from 1. */
-async function openBehindDoor(isClosed: (connection: number) => boolean): Promise<string> {
+type Chooses = (connection: number) => boolean;
+
+/** The address of a database behind a door that closes, or does not answer, the connections with these numbers, from 1. */
+async function openBehindDoor(isClosed: Chooses, isSilent: Chooses = () => false): Promise<string> {
   const database = await createDatabase();
   const { hostname, port } = new URL(database.url);
   let connections = 0;
   const door = createServer((client) => {
     connections += 1;
+    client.on('error', () => undefined);
     if (isClosed(connections)) {
       client.destroy();
       return;
     }
+    if (isSilent(connections)) return;
     const server = connect(Number(port), hostname);
-    for (const socket of [client, server]) socket.on('error', () => undefined);
+    server.on('error', () => undefined);
     client.pipe(server).pipe(client);
   });
   await once(door.listen(0, '127.0.0.1'), 'listening');
@@ -65,6 +69,15 @@ it('logs one line for each try', async () => {
   const url = await openBehindDoor((connection) => connection <= 3);
   const { lines } = await open(url, 10_000);
   expect(lines).toEqual(Array.from({ length: 3 }, () => 'the database cannot be reached'));
+});
+
+it('waits for a connection as long as connect_timeout says', async () => {
+  const isFirst: Chooses = (connection) => connection === 1;
+  const url = new URL(await openBehindDoor(() => false, isFirst));
+  url.searchParams.set('connect_timeout', '1');
+  // By default, the first try would take longer than this.
+  const { lines } = await open(url.href, 1_900);
+  expect(lines).toEqual(['the database cannot be reached']);
 });
 
 it('gives up when its patience is over, and says why', async () => {

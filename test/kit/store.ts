@@ -62,7 +62,6 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
     retention: options.retention,
     pace: noPauses,
     logger: undefined,
-    patienceMs: 60_000,
   });
   let running = 0;
   let idle: Promise<void> | false = false;

@@ -9,13 +9,7 @@ import { startControlled } from '../../src/testing/routes.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';
-import {
-  type Database,
-  type PostgresServer,
-  createDatabase,
-  patientAddress,
-  startPostgres,
-} from '../kit/postgres.ts';
+import { type Database, createDatabase, patientAddress, startPostgres } from '../kit/postgres.ts';
 import { startProcess } from '../kit/process.ts';
 import { openPeerStore } from './store-kit.ts';
 
@@ -70,7 +64,7 @@ export async function createSeededDatabase(): Promise<Database> {
 }
 
 /** Starts a separate PostgreSQL, for tests that kill it. */
-export async function startSeededPostgres(): Promise<PostgresServer> {
+export async function startSeededPostgres() {
   const postgres = await startPostgres();
   const url = patientAddress(postgres.url);
   await seed(url);

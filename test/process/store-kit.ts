@@ -1,5 +1,5 @@
 // Stores on one database without a server, and deliveries in them.
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
 import { tables } from '../../src/app/backends.ts';
 import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
@@ -12,11 +12,9 @@ import { timelessRuntime } from '../kit/runtime.ts';
 import { defaultStoreOptions, migrations, noPauses } from '../kit/store.ts';
 import { webhook } from '../store/definitions.ts';
 
-/** Waits while the database is too slow to answer. */
 function open(url: string, runtime: Runtime): Promise<Store> {
   const { retention } = defaultStoreOptions;
-  const options = { url, tables, migrations, runtime, retention, pace: noPauses };
-  return vi.waitFor(() => openPostgresStore(options), { timeout: 60_000 });
+  return openPostgresStore({ url, tables, migrations, runtime, retention, pace: noPauses });
 }
 
 /**

@@ -86,7 +86,6 @@ async function openAt(url: string, options: Options = {}): Promise<Store> {
     retention: unlimited,
     pace: noPauses,
     logger: undefined,
-    patienceMs: 60_000,
     ...options,
   });
   const opened = closing(store);

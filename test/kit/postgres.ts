@@ -105,16 +105,25 @@ export async function createDatabase() {
   return database;
 }
 
-const patience = { connect_timeout: '60', query_timeout: '60000' };
+const patience = {
+  connect_timeout: '60',
+  query_timeout: '60000',
+  statement_timeout: '60000',
+  lock_timeout: '60000',
+  idle_in_transaction_session_timeout: '60000',
+};
 
-/** Lets connections and queries take longer than a server waits by default: a busy machine may stall for seconds. */
-export function patientAddress(address: string): string {
+/** The limits precede those of the server that uses the address. */
+export function withLimits(address: string, limits: Readonly<Record<string, number | string>>): string {
   const url = new URL(address);
-  for (const [name, value] of Object.entries(patience)) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(limits)) url.searchParams.set(name, String(value));
   return url.href;
 }
 
-/** For tests of connections that hang, which a server must notice as soon as it does by default. */
+/** Lets connections, statements and locks take longer than by default: a busy machine may stall for seconds. */
+export const patientAddress = (address: string) => withLimits(address, patience);
+
+/** For tests of the limits themselves: what hangs must be noticed as soon as it is by default. */
 export function impatientAddress(address: string): string {
   const url = new URL(address);
   for (const name of Object.keys(patience)) url.searchParams.delete(name);

@@ -2,7 +2,7 @@
 import { Client } from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { createDatabase } from '../kit/postgres.ts';
+import { createDatabase, withLimits } from '../kit/postgres.ts';
 import { connect } from './steward.ts';
 import {
   claimOne,
@@ -16,10 +16,10 @@ import {
 const pollOptions = { timeout: 60_000, interval: 50 };
 
 /** Opens two stores and publishes an event. `store` removes dead processes, `dying` never renews its lease. */
-async function openDying() {
+async function openDying(limits = {}) {
   const { url } = await createDatabase();
   const dying = closeAfterTest(await openPeerStore(url));
-  const store = closeAfterTest(await openStore(url));
+  const store = closeAfterTest(await openStore(withLimits(url, limits)));
   await registerWebhook(dying, 'hook');
   await publishEvent(dying, 'first');
   return { url, dying, store, query: await connect(url) };
@@ -103,7 +103,7 @@ async function connectLocker(url: string): Promise<Client> {
 }
 
 it('the claims of a dead process are released although a delivery was locked at first', async () => {
-  const { url, dying, store, query } = await openDying();
+  const { url, dying, store, query } = await openDying({ lock_timeout: 1_000 });
   expect(await claimOne(dying)).toHaveLength(1);
   const locker = await connectLocker(url);
   const {

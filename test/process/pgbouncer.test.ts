@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../kit/ports.ts';
+import { withLimits } from '../kit/postgres.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
 import { connect, startInProcess, startSeededPostgres } from './steward.ts';
 
@@ -58,7 +59,8 @@ default_pool_size = 40
 describe.skipIf(!existsSync(binary))('behind PgBouncer', () => {
   it('a process works in session mode, with its limits in force', async () => {
     const { url } = await startSeededPostgres();
-    const steward = await startInProcess(await startPooler(url, 'session'));
+    const pooler = await startPooler(url, 'session');
+    const steward = await startInProcess(withLimits(pooler, { lock_timeout: 1_000 }));
     onTestFinished(steward.stop);
     const token = await steward.signIn();
     const receiver = await startReceiver();

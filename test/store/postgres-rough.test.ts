@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
+import { impatientAddress, withLimits } from '../kit/postgres.ts';
 import { createTestDatabase } from './backends.ts';
 import { row, rows } from './definitions.ts';
 import {
@@ -35,7 +36,7 @@ function openDatabase(url: string): Database {
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
-describe('a database with other defaults', () => {
+describe('a connection', () => {
   const shown = async (client: Client) => {
     const { rows: found } = await client.query<{ name: string; setting: string }>(
       `select name, setting from pg_settings where name in ('default_transaction_isolation', 'synchronous_commit',
@@ -44,9 +45,9 @@ describe('a database with other defaults', () => {
     return Object.fromEntries(found.map(({ name, setting }) => [name, setting]));
   };
 
-  it('has no effect on the isolation, the durability and the timeouts of a connection', async () => {
+  it('has its own isolation, durability and timeouts, whatever the defaults of the database are', async () => {
     const { url: plain } = await createTestDatabase();
-    const url = new URL(plain);
+    const url = new URL(impatientAddress(plain));
     const options = [
       'default_transaction_isolation=serializable',
       'synchronous_commit=off',
@@ -70,6 +71,28 @@ describe('a database with other defaults', () => {
       lock_timeout: '0',
       idle_in_transaction_session_timeout: '0',
     });
+  });
+
+  it('has the timeouts of the address', async () => {
+    const { url: plain } = await createTestDatabase();
+    const limits = { statement_timeout: 7000, lock_timeout: 0, idle_in_transaction_session_timeout: 9000 };
+    expect(await openDatabase(withLimits(plain, limits)).use(shown)).toMatchObject({
+      statement_timeout: '7000',
+      lock_timeout: '0',
+      idle_in_transaction_session_timeout: '9000',
+    });
+  });
+
+  it.each([
+    ['connect_timeout', '1.5', 'seconds from 0 (no limit) to 2147483.'],
+    ['connect_timeout', '2147484', 'seconds from 0 (no limit) to 2147483.'],
+    ['query_timeout', '', 'milliseconds from 0 (no limit) to 2147483647.'],
+    ['statement_timeout', '5s', 'milliseconds from 0 (no limit) to 2147483647.'],
+    ['lock_timeout', '-1', 'milliseconds from 0 (no limit) to 2147483647.'],
+    ['idle_in_transaction_session_timeout', '2147483648', 'milliseconds from 0 (no limit) to 2147483647.'],
+  ])('is refused with %s=%s in the address', (name, value, allowed) => {
+    const url = withLimits('postgres://127.0.0.1/steward', { [name]: value });
+    expect(() => openDatabase(url)).toThrow(`${name} in STORE_URL must be an integer of ${allowed}`);
   });
 });
 
@@ -143,7 +166,10 @@ describe('a database with few connections', () => {
 
 it('a database of which only reads succeed is unavailable until a write succeeds', async () => {
   const database = await createTestDatabase();
-  const store = await database.open({ leaseMs: 500 });
+  const store = await database.open({
+    leaseMs: 500,
+    url: withLimits(database.url, { query_timeout: 2_000 }),
+  });
   await database.ask(`create function wait() returns trigger language plpgsql as $$
     begin perform pg_sleep(4); return new; end $$`);
   await database.ask('create trigger wait before update on processes for each row execute function wait()');

@@ -4,20 +4,12 @@ import pg from 'pg';
 import { type ServiceError, databaseUnreachable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { busy, isBusy, isDown, isRefused, isWaitTooLong, outdatedProgram, programProblem } from './errors.ts';
+import { type Limits, noLimits, readLimits, setTimeouts } from './limits.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
-/**
- * By default, no request waits for the database longer than ten seconds, and a process that stops in a transaction
- * keeps others waiting for two at most. `connect_timeout` and `query_timeout` in the address precede these limits.
- */
-const connectTimeoutMs = 2_000;
-const limits = {
-  // Detects a server that disappeared without closing the connection.
-  query_timeout: 6_000,
-  keepAlive: true,
-  keepAliveInitialDelayMillis: 5_000,
-};
+/** Detects a server that disappeared without closing the connection. */
+const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 5_000 };
 
 /**
  * The settings of every connection, whatever the defaults of the database are. They are no parameters of the
@@ -38,11 +30,6 @@ const settings = [
   'set enable_sort = off',
 ];
 
-const timeouts = { statement_timeout: 5000, lock_timeout: 3000, idle_in_transaction_session_timeout: 1000 };
-
-const setTimeouts = Object.entries(timeouts).map(([name, ms]) => `set ${name} = ${ms}`);
-const setNoTimeouts = Object.keys(timeouts).map((name) => `set ${name} = 0`);
-
 /** Reads bigint as number: counts and times stay below 2^53. */
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -60,7 +47,7 @@ type DatabaseOptions = {
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
-const clientConfig = { application_name: 'steward', types };
+const clientConfig = { application_name: 'steward', types, ...keepAlive };
 
 const pooledProblem =
   'STORE_URL leads to a connection pooler in transaction mode. Use its session mode, or connect to PostgreSQL itself.';
@@ -71,6 +58,7 @@ const pooledProblem =
  */
 export class Database {
   readonly #options: DatabaseOptions;
+  readonly #limits: Limits;
   readonly #connection: pg.ClientConfig;
   #pool: pg.Pool;
   #failure: Error | undefined;
@@ -86,10 +74,11 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    const { url: connectionString } = options;
-    const seconds = Number(new URL(connectionString).searchParams.get('connect_timeout'));
-    const connectionTimeoutMillis = seconds > 0 ? 1000 * seconds : connectTimeoutMs;
-    this.#connection = { connectionString, connectionTimeoutMillis, ...clientConfig };
+    const { url: connectionString, limits } = readLimits(options.url);
+    this.#limits = limits;
+    const connectionTimeoutMillis = 1000 * limits.connect_timeout;
+    const { query_timeout } = limits;
+    this.#connection = { connectionString, connectionTimeoutMillis, query_timeout, ...clientConfig };
     requireFiles(this.#connection);
     this.#pool = this.#createPool();
   }
@@ -101,6 +90,11 @@ export class Database {
 
   get failedAt(): number | undefined {
     return this.#failedAt;
+  }
+
+  /** The timeout of fast queries, in which an unresponsive server is detected quickly. */
+  get soonMs(): number {
+    return this.#limits.query_timeout / 2;
   }
 
   /** The reasons why this program cannot use the database. */
@@ -164,7 +158,7 @@ export class Database {
   /** Tries the work also while the database is unavailable, and makes it available if it succeeds. */
   async probe<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const result = await this.#use(async (client) => {
-      if (this.#failure) await requireCommits(client);
+      if (this.#failure) await requireCommits(client, this.soonMs);
       const started = performance.now();
       const found = await work(client);
       this.probeMs = performance.now() - started;
@@ -179,9 +173,9 @@ export class Database {
   /** Runs the work on a connection of its own, without time limits for queries. */
   usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#connectAlone(async (client) => {
-      await client.query([...settings, ...setNoTimeouts].join('; '));
+      await client.query([...settings, ...setTimeouts(noLimits)].join('; '));
       return work(client);
-    });
+    }, noLimits.query_timeout);
   }
 
   /**
@@ -190,22 +184,23 @@ export class Database {
    */
   async requireSessions(): Promise<void> {
     const mark = randomUUID();
-    const found = await this.#connectAlone(
-      (one) =>
-        this.#connectAlone(async (other) => {
-          await one.query(`set steward.session = '${mark}'`);
-          const { rows } = await other.query<{ found: string | null }>(
-            `select current_setting('steward.session', true) as found`,
-          );
-          return rows[0]?.found ?? '';
-        }, limits),
-      limits,
+    const found = await this.#connectAlone((one) =>
+      this.#connectAlone(async (other) => {
+        await one.query(`set steward.session = '${mark}'`);
+        const { rows } = await other.query<{ found: string | null }>(
+          `select current_setting('steward.session', true) as found`,
+        );
+        return rows[0]?.found ?? '';
+      }),
     );
     if (found === mark) throw new Error(pooledProblem);
   }
 
-  #connectAlone<T>(work: (client: Client) => Promise<T>, given: pg.ClientConfig = {}): Promise<T> {
-    const client = new pg.Client({ ...this.#connection, ...limits, query_timeout: 0, ...given });
+  #connectAlone<T>(
+    work: (client: Client) => Promise<T>,
+    query_timeout = this.#limits.query_timeout,
+  ): Promise<T> {
+    const client = new pg.Client({ ...this.#connection, query_timeout });
     client.on('error', () => undefined);
     return this.#reporting(async () => {
       try {
@@ -222,7 +217,7 @@ export class Database {
    * rejects.
    */
   async listen(channel: string, onNotice: (payload: string) => void, signal: AbortSignal): Promise<void> {
-    const client = new pg.Client({ ...this.#connection, ...limits });
+    const client = new pg.Client(this.#connection);
     let stop: () => void = () => undefined;
     const failed = new Promise<never>((_resolve, reject) => {
       client.on('error', reject);
@@ -233,7 +228,7 @@ export class Database {
     failed.catch(() => undefined);
     try {
       await Promise.race([client.connect(), failed]);
-      await client.query(setTimeouts.join('; '));
+      await client.query(setTimeouts(this.#limits).join('; '));
       client.on('notification', ({ payload }) => onNotice(payload ?? ''));
       await client.query(`listen ${pg.escapeIdentifier(channel)}`);
       await failed;
@@ -252,7 +247,6 @@ export class Database {
     // `pipeline` sends queries without waiting for the results of those before.
     const pool = new pg.Pool({
       ...this.#connection,
-      ...limits,
       max: this.#options.maxConnections,
       idleTimeoutMillis: 60_000,
       pipeline: true,
@@ -264,7 +258,7 @@ export class Database {
     pool.on('connect', (client) => {
       count(1);
       client.on('error', (error) => noteFailure(client, error));
-      client.query([...settings, ...setTimeouts].join('; ')).catch(() => undefined);
+      client.query([...settings, ...setTimeouts(this.#limits)].join('; ')).catch(() => undefined);
     });
     return pool;
   }
@@ -346,13 +340,14 @@ function requireFiles(connection: pg.ClientConfig): void {
  * Throws while a commit waits for a synchronous replica that does not answer. The session of such a commit stays also
  * after its client has given up, so another one would only fill the server.
  */
-async function requireCommits(client: Client): Promise<void> {
+async function requireCommits(client: Client, withinMs: number): Promise<void> {
+  const hungAfterMs = 3_000;
   const { rowCount } = await query(
     client,
     `select from pg_stat_activity where application_name = '${clientConfig.application_name}' and wait_event = 'SyncRep'
-       and query_start < clock_timestamp() - ${soonMs} * interval '1 ms' limit 1`,
+       and query_start < clock_timestamp() - ${hungAfterMs} * interval '1 ms' limit 1`,
     [],
-    { withinMs: soonMs },
+    { withinMs },
   );
   if (rowCount) throw databaseUnreachable();
 }
@@ -370,9 +365,6 @@ const failures = new WeakMap<Client, unknown>();
 
 /** The types of the library lack `query_timeout`. */
 type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number | undefined };
-
-/** A timeout for fast queries, so that an unresponsive server is detected quickly. */
-export const soonMs = 3_000;
 
 /** A text of many shapes, such as a search, must not be prepared: every connection would keep every shape. */
 export type QueryOptions = { readonly withinMs?: number; readonly isPrepared?: boolean };

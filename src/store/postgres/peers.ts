@@ -5,7 +5,7 @@
 // had expired, it ignores for the length of a lease that leases of other processes expired before that moment,
 // which gives those processes time to renew theirs.
 import { TimeShare } from '../../lib/time-share.ts';
-import { type Client, type Database, query, soonMs } from './database.ts';
+import { type Client, type Database, query } from './database.ts';
 
 /** SQL: the length of a lease, which is the parameter $2. */
 const lease = `$2::float8 * interval '1 ms'`;
@@ -57,7 +57,7 @@ export class Peers {
        on conflict (id) do update set alive_until = excluded.alive_until,
          since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
       [this.#options.self, this.#options.leaseMs],
-      { withinMs: soonMs },
+      { withinMs: this.#options.database.soonMs },
     );
   }
 
@@ -74,7 +74,7 @@ export class Peers {
         client,
         `delete from processes p where ${isDead} returning p.id`,
         [this.#options.self, this.#options.leaseMs],
-        { withinMs: soonMs },
+        { withinMs: this.#options.database.soonMs },
       );
       // A process may have ended before it released what a dead one holds, and a dead one may have committed a claim
       // after the release.
@@ -97,7 +97,7 @@ export class Peers {
       client,
       `select p.id from processes p where not (${isDead})`,
       [this.#options.self, this.#options.leaseMs],
-      { withinMs: soonMs },
+      { withinMs: this.#options.database.soonMs },
     );
     const before = this.#alive;
     this.#alive = new Set(rows.map(({ id }) => id));
@@ -107,7 +107,9 @@ export class Peers {
   /** Deletes this process and releases its claims. */
   async leave(): Promise<void> {
     await this.#options.database.use(async (client) => {
-      await query(client, 'delete from processes where id = $1', [this.#options.self], { withinMs: soonMs });
+      await query(client, 'delete from processes where id = $1', [this.#options.self], {
+        withinMs: this.#options.database.soonMs,
+      });
       await this.#options.holdings.release(client, [this.#options.self]);
     });
   }

@@ -1,5 +1,6 @@
 // Configures which tests run where. Four folders decide it: `test/process`, `test/browser` and `test/documents` need processes, a browser
 // or other programs, `test/long` repeats and measures. `npm test` runs all other folders; `.ci/run` runs all.
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -34,14 +35,22 @@ class LongestFirst extends BaseSequencer {
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 /**
- * Errors of tests on a machine that stalls for seconds: connections, queries and tests end at their timeouts. A test
- * that fails with one runs again.
+ * Repeats a test once if the machine stalled for more than a second while it ran: timeouts of processes and
+ * connections then end early. Only for tests with processes or PostgreSQL; all others must not depend on the machine.
  */
-const stall =
-  /expected (503|{ status: 503)|database (is busy|cannot be reached)|timeout expired|Test timed out/;
+export const repetition = {
+  setupFiles: ['test/kit/stall.setup.ts'],
+  retry: { count: 1, condition: /\[the machine stalled for [0-9.]+ s\]$/ },
+  reporters: ['default', fileURLToPath(new URL('test/kit/repeated-reporter.ts', import.meta.url))],
+};
+
+const setupFiles = ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'];
+
+/** The setup that is registered first ends last, after all errors of a test are known. */
+const repeated = { retry: repetition.retry, setupFiles: [...repetition.setupFiles, ...setupFiles] };
 
 const globalSetup = ['test/kit/postgres.setup.ts', 'test/kit/bundle.setup.ts'];
-const onPostgres = { env: { TEST_STORE: 'postgres' }, globalSetup, testTimeout: 300_000 };
+const onPostgres = { env: { TEST_STORE: 'postgres' }, globalSetup, testTimeout: 300_000, ...repeated };
 /** After the others: these tests wait longer, for leases and for processes. */
 const waiting = { sequence: { groupOrder: 1 } };
 
@@ -57,6 +66,7 @@ const modes = {
       include: ['test/{browser,documents,long}/**/*.test.ts'],
       globalSetup,
       testTimeout: 300_000,
+      ...repeated,
     },
     { name: 'process', include: ['test/process/**/*.test.ts'], ...onPostgres, ...waiting },
   ],
@@ -77,17 +87,16 @@ const isMode = (mode: string): mode is keyof typeof modes => Object.hasOwn(modes
 
 export default defineConfig(({ mode }) => ({
   test: {
-    setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
+    setupFiles,
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
-    // Three workers on two cores: while a test waits for a process or a timer, others run.
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     // On a busy machine everything may take many times as long. A test that passes does not wait for these.
     testTimeout: 120_000 * timeoutFactor,
     hookTimeout: 300_000,
-    retry: { count: 2, condition: stall },
+    reporters: repetition.reporters,
     expect: { poll: { timeout: 30_000 * timeoutFactor } },
     projects: modes[isMode(mode) ? mode : 'test'].map((test) => ({
       extends: true as const,

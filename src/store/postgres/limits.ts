@@ -12,45 +12,33 @@ const defaults = {
   idle_in_transaction_session_timeout: 1_000,
 };
 
-type Limit = keyof typeof defaults;
+export type Limits = typeof defaults;
 
-export type Limits = Readonly<Record<Limit, number>>;
+const names = Object.keys(defaults) as (keyof Limits)[];
+
+const limitsOf = (read: (name: keyof Limits) => number) =>
+  Object.fromEntries(names.map((name) => [name, read(name)])) as Limits;
+
+export const noLimits = limitsOf(() => 0);
 
 /** The limits that the server enforces, as statements: PgBouncer refuses them as parameters of a connection. */
 export function setTimeouts(limits: Limits): string[] {
-  const { statement_timeout, lock_timeout, idle_in_transaction_session_timeout } = limits;
-  const timeouts = { statement_timeout, lock_timeout, idle_in_transaction_session_timeout };
-  return Object.entries(timeouts).map(([name, ms]) => `set ${name} = ${ms}`);
+  const ofServer = names.filter((name) => name !== 'connect_timeout' && name !== 'query_timeout');
+  return ofServer.map((name) => `set ${name} = ${limits[name]}`);
 }
-
-/** All limits off. */
-export const noLimits: Limits = {
-  connect_timeout: 0,
-  query_timeout: 0,
-  statement_timeout: 0,
-  lock_timeout: 0,
-  idle_in_transaction_session_timeout: 0,
-};
 
 /** Takes the limits out of the address. */
 export function readLimits(address: string): { url: string; limits: Limits } {
   const url = new URL(address);
-  const read = (name: Limit): number => {
+  const limits = limitsOf((name) => {
     const text = url.searchParams.get(name);
     if (text === null) return defaults[name];
     url.searchParams.delete(name);
     // A longer time would end a timer of Node at once.
-    const most = name === 'connect_timeout' ? 2_147_483 : 2_147_483_647;
+    const [most, unit] =
+      name === 'connect_timeout' ? [2_147_483, 'seconds'] : [2_147_483_647, 'milliseconds'];
     if (/^[0-9]{1,10}$/.test(text) && Number(text) <= most) return Number(text);
-    const unit = name === 'connect_timeout' ? 'seconds' : 'milliseconds';
     throw new Error(`${name} in STORE_URL must be an integer of ${unit} from 0 (no limit) to ${most}.`);
-  };
-  const limits = {
-    connect_timeout: read('connect_timeout'),
-    query_timeout: read('query_timeout'),
-    statement_timeout: read('statement_timeout'),
-    lock_timeout: read('lock_timeout'),
-    idle_in_transaction_session_timeout: read('idle_in_transaction_session_timeout'),
-  };
+  });
   return { url: url.href, limits };
 }

@@ -3,7 +3,7 @@
 // kills.
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
-import { type Fleet, startClients, startFleet } from './fleet.ts';
+import { type Fleet, type Point, startClients, startFleet } from './fleet.ts';
 import { startProxy } from './proxy.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
 import {
@@ -12,6 +12,7 @@ import {
   createRandom,
   createSeededDatabase,
   pause,
+  renewedThrice,
   signInEverywhere,
   startInProcess,
   startSteward,
@@ -157,7 +158,7 @@ it('every change has exactly one entry', { timeout: 300_000 + kills * 20_000 }, 
   const { requests } = administrator;
   const work = startClients(clients, async () => {
     await administrator.changeSomething();
-    await pause(80 * random());
+    await pause(40);
   });
   const changeMore = async () => {
     const before = countSuccesses(requests);
@@ -169,11 +170,13 @@ it('every change has exactly one entry', { timeout: 300_000 + kills * 20_000 }, 
   for (let kill = 0; kill < kills; kill += 1) {
     const slot = kill % 2;
     await changeMore();
-    await Promise.race([fleet.proxy(slot).loseNextCommit('crash'), pause(300)]);
+    await fleet.proxy(slot).loseNextCommit('crash');
     await changeMore();
     fleet.proxy(1 - slot).cut();
-    await pause(200 * random());
-    await fleet.kill(slot);
+    const proxy = fleet.proxy(slot);
+    const inTransaction: Point = (_slot, act) => proxy.atNextTransaction(act);
+    const afterCommit: Point = (_slot, act) => proxy.loseNextCommit('crash').then(act);
+    await fleet.killAt(kill % 2 === 0 ? inTransaction : afterCommit, [slot]);
     await fleet.start(slot, env);
   }
   await changeMore();
@@ -261,7 +264,7 @@ it('the end of a job and a deactivation have one entry although answers were los
   const { url } = await createSeededDatabase();
   const query = await connect(url);
   const proxy = await startProxy(url);
-  const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' });
+  const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' }, { leaseMs: 2_500 });
   const token = await signInEverywhere([steward]);
   const ready = () => expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
   const settings = { notificationAttempts: '1', numberOfFailures: '1' };
@@ -281,8 +284,8 @@ it('the end of a job and a deactivation have one entry although answers were los
   await expect.poll(begin, pollOptions).toBe(200);
   await lostEnd;
   await ready();
-  // Long enough for the worker and the runner to repeat the lost updates.
-  await pause(1_500);
+  // The worker and the runner have repeated the lost updates.
+  await renewedThrice(query);
 
   const entries = (await readEntries(query)).filter(({ operation }) =>
     [deactivation, end].includes(operation),

@@ -68,10 +68,12 @@ it('a claim is released although the process that removed its holder died before
   expect(await query('select claimed_by as process from queue')).toEqual([{ process: store.self }]);
 });
 
-/** Makes claims of the process take a second. Returns a function that waits until one has begun. */
+/** Makes claims of the process last until it is removed. Returns a function that waits until one has begun. */
 async function slowDownClaims(query: Query, { self }: Store): Promise<() => Promise<void>> {
   await query(`create function wait_in_claim() returns trigger language plpgsql as $$ begin
-    perform pg_sleep(1) where new.claimed_by = '${self}';
+    while exists (select from processes where id = new.claimed_by and id = '${self}') loop
+      perform pg_sleep(0.01);
+    end loop;
     return new;
   end $$`);
   await query(
@@ -88,8 +90,11 @@ it('a claim is released that is committed after its process was removed', async 
   const claiming = claimOne(dying);
   await hasBegun();
   // What the other processes do when the lease has ended.
-  await query('delete from processes where id = $1', [dying.self]);
-  await query('update queue set claimed_by = null, claim = null where claimed_by = $1', [dying.self]);
+  await query(
+    `with removed as (delete from processes where id = $1)
+     update queue set claimed_by = null, claim = null where claimed_by = $1`,
+    [dying.self],
+  );
   const [claimed] = await claiming;
   expect(claimed?.event.id).toBe('first');
   await expectClaimable(store);

@@ -9,6 +9,9 @@ type Env = Record<string, string>;
 /** `startSteward` for processes, `startInProcess` for servers in this process. */
 export type Start<S extends Steward> = (storeUrl: string, env: Env) => Promise<S>;
 
+/** Calls the function when the process of the slot comes to a named point of its work, and resolves after that. */
+export type Point = (slot: number, act: () => void) => Promise<unknown>;
+
 export class Fleet<S extends Steward = Steward> {
   /** Every server that was ever started. */
   readonly all: S[] = [];
@@ -77,6 +80,23 @@ export class Fleet<S extends Steward = Steward> {
     victim.child.kill('SIGKILL');
     this.#slots[slot] = undefined;
     await victim.exited;
+  }
+
+  /** Kills the process that comes to the point first, by default of all that run. Returns its slot. */
+  async killAt(
+    this: Fleet<StewardProcess>,
+    point: Point,
+    slots = this.running().map((steward) => this.#slots.indexOf(steward)),
+  ): Promise<number> {
+    let killed: Promise<void> | undefined;
+    const first = await Promise.race(
+      slots.map(async (slot) => {
+        await point(slot, () => (killed ??= this.kill(slot)));
+        return slot;
+      }),
+    );
+    await killed;
+    return first;
   }
 
   /** Starts the successor first, so that the servers serve without a gap. */
@@ -150,11 +170,10 @@ export function startClients(
 export type PublisherOptions = {
   readonly changeType: string;
   readonly clients: number;
-  /** The longest pause of a client between two events. */
+  /** The pause of a client between two events. */
   readonly pauseMs: number;
   /** The number of webhooks that get each event. */
   readonly deliveries: number;
-  readonly random: () => number;
   /** Whether the clients wait, given the number of acknowledged events. */
   readonly isHeldBack?: (acknowledged: number) => boolean;
   /** Whether a client may have to repeat a request because of a killed process or a refusal with 503. */
@@ -166,7 +185,7 @@ export type PublisherOptions = {
  * acknowledged the event.
  */
 export function startPublishers(fleet: Fleet, token: string, options: PublisherOptions) {
-  const { changeType, clients, pauseMs, deliveries, random, isHeldBack, mayRepeat = true } = options;
+  const { changeType, clients, pauseMs, deliveries, isHeldBack, mayRepeat = true } = options;
   const acknowledged: string[] = [];
   const answeredWithinMs = mayRepeat ? 3_000 : 30_000;
   let repeats = 0;
@@ -182,13 +201,13 @@ export function startPublishers(fleet: Fleet, token: string, options: PublisherO
         return;
       }
       repeats += 1;
-      await pause(50 + 150 * random(), undefined, { signal });
+      await pause(100, undefined, { signal });
     }
   }
   const { stop } = startClients(clients, async ({ client, number, signal }) => {
     if (isHeldBack?.(acknowledged.length) !== true)
       await publish(`${changeType}-${client}-${number}`, signal);
-    await pause(pauseMs * random());
+    await pause(pauseMs);
   });
   return { acknowledged, stop, repeats: () => repeats };
 }

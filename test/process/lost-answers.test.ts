@@ -16,7 +16,7 @@ import {
   type Steward,
   connect,
   createSeededDatabase,
-  pause,
+  renewedThrice,
   signInEverywhere,
   startInProcess,
 } from './steward.ts';
@@ -29,7 +29,7 @@ const pollOptions = { timeout: 60_000, interval: 50 };
 async function start(env: Record<string, string> = {}) {
   const { url } = await createSeededDatabase();
   const proxy = await startProxy(url);
-  const steward = await startInProcess(proxy.url, env);
+  const steward = await startInProcess(proxy.url, env, { leaseMs: 2_500 });
   return { steward, proxy, query: await connect(url), token: await signInEverywhere([steward]) };
 }
 
@@ -126,7 +126,7 @@ it('a delivery is attempted although the answer to its claim was lost', async ()
 });
 
 it('a recorded delivery is not attempted again', async () => {
-  const { steward, proxy, token } = await start();
+  const { steward, proxy, query, token } = await start();
   let cut: Promise<void> | undefined;
   // The update that records the attempt contains the response.
   const receiver = await startReceiver({
@@ -150,8 +150,8 @@ it('a recorded delivery is not attempted again', async () => {
     ['two', 'delivered', 1],
     ['one', 'delivered', 1],
   ]);
-  // Long enough for the worker to repeat the lost update.
-  await pause(1_500);
+  // The worker has repeated the lost update.
+  await renewedThrice(query);
   expect([...receiver.arrivals]).toEqual([
     ['one', 1],
     ['two', 1],
@@ -195,8 +195,8 @@ it.each([
     expect(await stored()).toEqual(recorded);
 
     await expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
-    // Long enough for the worker to repeat the lost update.
-    await pause(1_500);
+    // The worker has repeated the lost update.
+    await renewedThrice(query);
     expect(await stored()).toEqual(recorded);
     const { body } = await steward.get(`${webhooksPath}/${id}`, token);
     const { active, failures } = body as { active: boolean; failures: { count: number } };

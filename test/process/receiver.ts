@@ -24,6 +24,7 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
   /** The signature keys that its webhook has or had, the newest last. */
   const keys: string[] = [];
   const badSignatures: string[] = [];
+  let onAttempt: () => void = () => undefined;
   const isSignedBy = (key: string, body: string, headers: Record<string, string>) => {
     try {
       new Webhook(key).verify(body, headers);
@@ -43,6 +44,7 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
       const key = keys.findLast((key) => isSignedBy(key, body, headers));
       if (key === undefined) badSignatures.push(id);
       arrivals.set(id, (arrivals.get(id) ?? 0) + 1);
+      onAttempt();
       void Promise.resolve(respond(id)).then((answer) => {
         const [status = '', ...body] = answer.split(' ');
         response.writeHead(Number(status)).end(body.join(' '));
@@ -57,6 +59,15 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
     arrivals,
     keys,
     badSignatures,
+    /** Calls `act` when the next event has arrived, before the answer; resolves after that. */
+    atNextAttempt: (act: () => void) =>
+      new Promise<void>((resolve) => {
+        onAttempt = () => {
+          onAttempt = () => undefined;
+          act();
+          resolve();
+        };
+      }),
     /** How many arrivals repeat an earlier one. */
     duplicates: () => [...arrivals.values()].reduce((sum, count) => sum + count - 1, 0),
   };

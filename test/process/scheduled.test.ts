@@ -1,9 +1,10 @@
-// A scheduled upgrade with several processes, some of which are killed around its start: it starts once, and succeeds.
+// A scheduled upgrade with several processes, two of which are killed at its start: it starts once, and succeeds.
 import { expect, it } from 'vitest';
 import { type Message, codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
+import { Fleet } from './fleet.ts';
 import {
+  type Client,
   type StewardProcess,
-  createRandom,
   createSeededDatabase,
   pause,
   signInEverywhere,
@@ -13,64 +14,66 @@ import {
 const upgrades = '/admin/system/upgrades';
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 const ended = { timeout: 60_000, interval: 100 };
+const skewMs = 3_600_000;
 
 type Status = { status: { state: string; messages: Message[] } };
 
-const statusAt = async (steward: StewardProcess, token: string) =>
+const statusAt = async (steward: Client, token: string) =>
   (await steward.get(upgrades, token)).body as unknown as Status;
 
 /** The clocks of two of them are wrong: only that of the database counts. */
 async function startThree() {
-  const { url } = await createSeededDatabase();
-  const start = (aheadMs = 0) => {
+  const fleet = new Fleet<StewardProcess>((await createSeededDatabase()).url, startSteward);
+  const join = (aheadMs: number) => {
     const clock = `const { now } = Date; Date.now = () => now() + ${aheadMs};`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(clock)}`;
-    return startSteward(url, { UPGRADE_STEP_MS: '20', NODE_OPTIONS });
+    return fleet.join({ UPGRADE_STEP_MS: '20', NODE_OPTIONS });
   };
-  const all = await Promise.all([start(), start(90_000), start(-90_000)]);
-  return { start, all, token: await signInEverywhere(all) };
+  await Promise.all([join(0), join(skewMs), join(-skewMs)]);
+  return { fleet, token: await signInEverywhere(fleet.running()) };
 }
 
-/** Schedules the patch `aheadMs` ahead, and returns its start. */
-async function schedule(steward: StewardProcess, token: string, aheadMs: number): Promise<number> {
-  const startAt = Date.now() + aheadMs;
-  const { status } = await steward.post(`${upgrades}/upgrade`, { ...patch, startAt: String(startAt) }, token);
-  expect(status).toBe(200);
+/** Schedules the patch to start soon, and returns its start. */
+async function schedule(fleet: Fleet<StewardProcess>, token: string): Promise<number> {
+  let startAt = 0;
+  const request = async () => {
+    startAt = Date.now() + 1_000;
+    const sent = fleet.post(`${upgrades}/upgrade`, { ...patch, startAt: String(startAt) }, token);
+    // If the machine stalls now, the process is killed at the start before it has answered.
+    return (await sent.catch(() => undefined))?.status;
+  };
+  // The start is refused if the machine has stalled until it was in the past.
+  await expect.poll(request, ended).not.toBe(400);
   return startAt;
 }
 
-function expectOneStart({ status: { messages } }: Status): void {
+async function expectOneStart(steward: Client, token: string, startAt: number): Promise<void> {
+  await expect.poll(async () => (await statusAt(steward, token)).status.state, ended).toBe('success');
+  const { messages } = (await statusAt(steward, token)).status;
   expectOneRun(messages, [2908, ...codesOfPatch(4)]);
+  expect(messages[1]?.when).toBeGreaterThanOrEqual(startAt);
+  expect(messages[1]?.when).toBeLessThan(startAt + skewMs / 2);
 }
 
 it(
-  'starts once with three processes, two of which are killed around its time',
+  'starts once with three processes, two of which are killed at its start',
   { timeout: 120_000 },
   async () => {
-    const random = createRandom();
-    const { all, token } = await startThree();
-    const [victim, survivor, other] = all;
-    const victims = [victim, other];
-    const startAt = await schedule(survivor, token, 1500);
-    for (const victim of victims) {
-      await pause(Math.max(0, startAt - Date.now() - 50 + 150 * random()));
-      await victim.kill();
-    }
-    await expect.poll(async () => (await statusAt(survivor, token)).status.state, ended).toBe('success');
-    expectOneStart(await statusAt(survivor, token));
-    const started = (await statusAt(survivor, token)).status.messages[1];
-    expect(started?.when).toBeGreaterThanOrEqual(startAt);
-    expect(started?.when).toBeLessThan(startAt + 30_000);
+    const { fleet, token } = await startThree();
+    // The process that starts it does not get the answer to the commit.
+    const killed = fleet.killAt((slot, act) => fleet.proxy(slot).loseNextCommit('Upgrade from').then(act));
+    const startAt = await schedule(fleet, token);
+    await killed;
+    await fleet.killAt((slot, act) => fleet.proxy(slot).atNextTransaction(act));
+    await expectOneStart(fleet.running()[0] as Client, token, startAt);
   },
 );
 
 it('starts once when all processes were down at its time', { timeout: 120_000 }, async () => {
-  const { start, all, token } = await startThree();
-  const startAt = await schedule(all[0], token, 1000);
-  await Promise.all(all.map((steward) => steward.kill()));
-  await pause(Math.max(0, startAt + 500 - Date.now()));
-  const back = await Promise.all([start(), start()]);
-  for (const steward of back)
-    await expect.poll(async () => (await statusAt(steward, token)).status.state, ended).toBe('success');
-  expectOneStart(await statusAt(back[0], token));
+  const { fleet, token } = await startThree();
+  const startAt = await schedule(fleet, token);
+  await Promise.all([0, 1, 2].map((slot) => fleet.kill(slot)));
+  await pause(Math.max(0, startAt - Date.now()));
+  for (const steward of await Promise.all([fleet.start(0), fleet.start(1)]))
+    await expectOneStart(steward, token, startAt);
 });

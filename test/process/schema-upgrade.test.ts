@@ -9,7 +9,6 @@ import {
   type InProcessSteward,
   type Steward,
   connect,
-  createRandom,
   createSeededDatabase,
   pause,
   signInEverywhere,
@@ -53,7 +52,6 @@ create table added_by_contract (key text primary key);
 `;
 
 async function startLoadedFleet(url: string, mayRepeat: boolean) {
-  const random = createRandom();
   const fleet = await startFleet(startInProcess, url, 2);
   const token = await signInEverywhere(fleet.running());
   await changeSettings(fleet.at(0), token, { notificationElapsedTimeInSeconds: '1' });
@@ -64,8 +62,7 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
     changeType: 'Tested',
     deliveries: receivers.length,
     clients: 3,
-    pauseMs: 60,
-    random,
+    pauseMs: 30,
     mayRepeat,
   });
   const folders = startFolderClient(fleet, token, mayRepeat);
@@ -73,6 +70,13 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
   return {
     fleet,
     token,
+    /** Resolves when further events and a folder are acknowledged. */
+    async continues(): Promise<void> {
+      const counts = () => [publishers.acknowledged.length, folders.acknowledged.length] as const;
+      const [events, created] = counts();
+      await expect.poll(() => counts()[0], settled).toBeGreaterThan(events + 5);
+      await expect.poll(() => counts()[1], settled).toBeGreaterThan(created);
+    },
     /**
      * Stops the load and checks at the process that it has everything that was acknowledged, once, and nothing
      * else.
@@ -130,10 +134,10 @@ it('processes of two versions work side by side after a migration that adds', as
   const { fleet, ...load } = await startLoadedFleet(url, false);
   const next = startWith(expanding);
   await fleet.replace(1, {}, next);
-  await pause(500);
+  await load.continues();
   // A process of this version may restart during the roll.
   await fleet.replace(0);
-  await pause(500);
+  await load.continues();
   await fleet.replace(0, {}, next);
   await load.expectIntact(fleet.at(0), 0);
 });
@@ -171,13 +175,15 @@ it('a process of this version stops writing after a migration that removes', asy
     const { body: refusal } = await createFolder(steward, 'Refused');
     expect((refusal.error as { message: string }).message).toMatch(reason);
   }
-  for (let check = 0; check < checks; check += 1, await pause(50)) {
+  const next = await joined;
+  for (let check = 0; check < checks; check += 1) {
+    // The next version writes, which the others notice.
+    await load.continues();
     expect(await states()).toEqual([stopped, stopped]);
     for (const steward of old)
       for (const path of ['/admin', '/admin/services', '/admin/services/webhooks', '/admin/system/upgrades'])
         expect(await steward.get(path, token)).toMatchObject({ status: 200 });
   }
-  const next = await joined;
   expect(await publish(next, 'other')).toMatchObject({ status: 200 });
   expect(await createFolder(next, 'Other')).toMatchObject({ status: 200 });
 

@@ -189,6 +189,16 @@ export async function connect(url: string) {
     (await client.query<R>(statement, values)).rows;
 }
 
+/**
+ * Resolves when a process has renewed its lease three times. Every pause of the same process is over then that has
+ * begun before, and takes no longer than two fifths of its lease.
+ */
+export async function renewedThrice(query: Awaited<ReturnType<typeof connect>>): Promise<void> {
+  const lease = () => query('select alive_until::text from processes');
+  for (let renewals = 0; renewals < 3; renewals += 1)
+    await expect.poll(lease, { timeout: 60_000, interval: 20 }).not.toEqual(await lease());
+}
+
 /** Random numbers from 0 to 1 for a seed. A failing test prints its seed, so that the run can be repeated. */
 export function createRandom(): () => number {
   const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));

@@ -7,7 +7,6 @@ import { changeSettings, register, startReceiver, webhooksPath } from './receive
 import {
   type Client,
   connect,
-  createRandom,
   createSeededDatabase,
   pause,
   signInEverywhere,
@@ -23,7 +22,6 @@ type Kind = 'event' | 'state';
 type Writer = { readonly kind: Kind; readonly accepted: () => number };
 
 async function startLoadedFleet() {
-  const random = createRandom();
   const { url } = await createSeededDatabase();
   const query = await connect(url);
   const fleet = await startFleet(startSteward, impatientAddress(url), 3);
@@ -58,7 +56,7 @@ async function startLoadedFleet() {
       const number = events;
       while ((await send(steward, kind, number)) !== 200) await pause(50, undefined, { signal });
       accepted += 1;
-      await pause(200 * random());
+      await pause(100);
     });
     return { kind, accepted: () => accepted, stop };
   }
@@ -86,20 +84,15 @@ async function startLoadedFleet() {
 
 type Loaded = Awaited<ReturnType<typeof startLoadedFleet>>;
 
-/**
- * Stops a process while one of its transactions holds locks, which is the worst moment for the others. If it never
- * waits for the client within a transaction, there is no such moment, and any will do.
- */
+/** Stops a process while one of its transactions holds locks, which is the worst moment for the others. */
 async function stopInTransaction(
   { fleet, query }: Loaded,
   slot: number,
   { stop, resume }: { stop: () => void; resume: () => void },
 ): Promise<void> {
   const proxy = fleet.proxy(slot);
-  const deadline = Date.now() + 3_000;
-  while (Date.now() < deadline) {
-    const begun = proxy.atNextTransaction(stop).then(() => true);
-    if (!(await Promise.race([begun, pause(3_000, false)]))) break;
+  for (;;) {
+    await proxy.atNextTransaction(stop);
     const holders = await query(
       `select pid from pg_stat_activity where client_port = any($1::int[]) and backend_xid is not null
        and state like 'idle in transaction%'`,
@@ -108,8 +101,6 @@ async function stopInTransaction(
     if (holders.length > 0) return;
     resume();
   }
-  void proxy.atNextTransaction(() => undefined);
-  stop();
 }
 
 /**

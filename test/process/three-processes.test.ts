@@ -1,12 +1,13 @@
-// Three processes under load, with every fault at once: processes are killed in turn, the database crashes,
+// Three processes under load, with every fault at once: processes are killed in turn at named points, the database crashes,
 // connections of single processes are cut or hang, and an upgrade runs. Nothing acknowledged is lost, nothing is
 // stored or counted twice, and an event arrives twice only in the rare case that its attempt was running when its
 // process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
 import { impatientAddress } from '../kit/postgres.ts';
-import { type Fleet, startFleet, startPublishers } from './fleet.ts';
+import { type Fleet, type Point, startFleet, startPublishers } from './fleet.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from '../upgrades/message-codes.ts';
 import {
+  type Receiver,
   changeSettings,
   countPending,
   listDeliveries,
@@ -17,7 +18,6 @@ import {
 import {
   type Client,
   type StewardProcess,
-  createRandom,
   pause,
   signInEverywhere,
   startSeededPostgres,
@@ -28,11 +28,12 @@ const kills = Number(process.env.CRASH_KILLS ?? 3);
 const isLong = kills >= 10;
 /** A long run checks the share of duplicates, which needs many events. */
 const eventsPerKill = isLong ? 150 : 60;
+/** The others accept so many while the killed process is down. */
+const eventsMeanwhile = 10;
 const receiverCount = 2;
 /** With more, the deliveries would take long after the last event. */
 const maxUndelivered = 50;
 const attemptsAllowed = 2;
-const hangMs = 4_000;
 /** The lease of the last killed process must end before its deliveries can be attempted again. */
 const settled = { timeout: 60_000, interval: 100 };
 /** The kills, the one during the upgrade, the crash of the database, the cut and the hang. */
@@ -45,10 +46,9 @@ const maxDuplicatesShare = 0.02;
 const upgrades = '/admin/system/upgrades';
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 
-type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
+type Status = { status: { state: string; messages: Message[] } };
 
 it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, async () => {
-  const random = createRandom();
   const postgres = await startSeededPostgres();
   const fleet = await startFleet(startSteward, impatientAddress(postgres.url), 3, { UPGRADE_STEP_MS: '60' });
   const token = await signInEverywhere(fleet.running());
@@ -58,9 +58,7 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     numberOfFailures: '10000',
   });
   const receivers = await Promise.all(
-    Array.from({ length: receiverCount }, () =>
-      startReceiver({ respond: () => pause(10 * random(), '204') }),
-    ),
+    Array.from({ length: receiverCount }, () => startReceiver({ respond: () => pause(5, '204') })),
   );
   const failing = await startReceiver({ respond: () => '500' });
   const ids: string[] = [];
@@ -73,18 +71,16 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     changeType: 'Tested',
     deliveries: receiverCount,
     clients: 6,
-    pauseMs: 60,
-    random,
+    pauseMs: 30,
   });
   const broken = startPublishers(fleet, token, {
     changeType: 'Broken',
     deliveries: 1,
     clients: 1,
-    pauseMs: 200,
-    random,
+    pauseMs: 100,
   });
 
-  await injectFaults(fleet, postgres, random, () => tested.acknowledged.length);
+  await injectFaults(fleet, postgres, receivers, () => tested.acknowledged.length);
   const messages = await upgradeWithKill(fleet, token);
   await Promise.all([tested.stop(), broken.stop()]);
   for (const steward of fleet.running()) await expect.poll(() => countPending(steward), settled).toBe(0);
@@ -131,30 +127,41 @@ type Restartable = { kill: () => Promise<void>; start: () => Promise<void> };
 async function injectFaults(
   fleet: Fleet<StewardProcess>,
   postgres: Restartable,
-  random: () => number,
+  receivers: readonly Receiver[],
   countEvents: () => number,
 ): Promise<void> {
-  const someMs = () => 200 + 400 * random();
+  const [receiver] = receivers as [Receiver];
+  const accepted = (before: number, events: number) =>
+    expect.poll(countEvents, { timeout: 60_000, interval: 20 }).toBeGreaterThan(before + events);
+  const points: readonly Point[] = [
+    (slot, act) => fleet.proxy(slot).atNextTransaction(act),
+    (_slot, act) => receiver.atNextAttempt(act),
+    // The process never gets the answer to the commit of an event.
+    (slot, act) => fleet.proxy(slot).loseNextCommit('Tested-').then(act),
+  ];
   for (let kill = 0; kill < kills; kill += 1) {
     const slot = kill % 3;
     const before = countEvents();
     let hung = Promise.resolve();
     if (kill === Math.floor(kills / 2)) {
       await postgres.kill();
-      await pause(someMs());
+      for (const steward of fleet.running()) await expect.poll(() => readiness(steward), settled).toBe(503);
       await postgres.start();
       for (const steward of fleet.running()) await expect.poll(() => readiness(steward), settled).toBe(200);
-      fleet.proxy((slot + 1) % 3).cut();
-      await pause(someMs());
-      const resume = fleet.proxy((slot + 2) % 3).hang();
-      hung = pause(hangMs).then(() => resume('continue'));
+      const [cut, hanging] = [(slot + 1) % 3, (slot + 2) % 3];
+      fleet.proxy(cut).cut();
+      await fleet.proxy(cut).atNextTransaction(() => undefined);
+      const resume = fleet.proxy(hanging).hang();
+      hung = expect
+        .poll(() => readiness(fleet.at(hanging)), settled)
+        .toBe(503)
+        .then(() => resume('continue'));
     }
-    await fleet.kill(slot);
-    await pause(someMs());
+    await fleet.killAt(points[kill % points.length] as Point, [slot]);
+    await accepted(countEvents(), eventsMeanwhile);
     await fleet.start(slot);
     await hung;
-    await pause(someMs());
-    await expect.poll(countEvents, { timeout: 60_000, interval: 20 }).toBeGreaterThan(before + eventsPerKill);
+    await accepted(before, eventsPerKill);
   }
 }
 
@@ -162,12 +169,14 @@ const readiness = async (steward: Client) => (await steward.ask('/ready')).statu
 
 /** Starts an upgrade, kills its process, and returns the messages when another process has completed it. */
 async function upgradeWithKill(fleet: Fleet<StewardProcess>, token: string): Promise<Message[]> {
+  // After the message that a workload was updated.
+  const killed = fleet.killAt((slot, act) =>
+    fleet.proxy(slot).loseNextCommit('was updated with the image').then(act),
+  );
   const begin = async () => (await fleet.at(0).post(`${upgrades}/upgrade`, patch, token)).status;
   await expect.poll(begin, settled).toBe(200);
   const status = async () => (await fleet.at(1).get(upgrades, token)).body as unknown as Status;
-  await expect.poll(async () => (await status()).messageCount ?? 0, { interval: 20 }).toBeGreaterThan(5);
-  await fleet.kill(0);
-  await fleet.start(0);
+  await fleet.start(await killed);
   await expect.poll(async () => (await status()).status.state, settled).toBe('success');
   return (await status()).status.messages;
 }

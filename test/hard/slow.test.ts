@@ -191,7 +191,7 @@ describe('idle connections', () => {
     const traffic = startTraffic();
     const answers = await Promise.all(many.map((wire) => wire.answer()));
     expect(answers.filter((answer) => answer?.status !== 200)).toEqual([]);
-    await wait(1000);
+    for (let round = 0; round < 3; round += 1) await traffic.nextRound();
     expect(many.filter((wire) => wire.isClosed())).toEqual([]);
     // Each is still usable.
     for (const wire of many) wire.write(write({ url: '/health' }, true));

@@ -171,15 +171,17 @@ it('a database of which only reads succeed is unavailable until a write succeeds
     url: withLimits(database.url, { query_timeout: 2_000 }),
   });
   await database.ask(`create function wait() returns trigger language plpgsql as $$
-    begin perform pg_sleep(4); return new; end $$`);
-  await database.ask('create trigger wait before update on processes for each row execute function wait()');
+    begin perform nextval('probes'); perform pg_sleep(4); return null; end $$`);
+  await database.ask('create sequence probes');
+  await database.ask(
+    'create trigger wait before update on processes for each statement execute function wait()',
+  );
   const unavailable = ['the database cannot be reached'];
   await expect.poll(() => store.problems()).toEqual(unavailable);
-  // Several probes would have read by now.
-  for (let n = 0; n < 15; n += 1) {
-    await realRuntime.sleep(100);
+  const countProbes = async () =>
+    Number((await database.ask('select last_value as probes from probes'))[0]?.probes);
+  for (const before = await countProbes(); (await countProbes()) < before + 3;)
     expect(store.problems()).toEqual(unavailable);
-  }
   await database.ask('drop trigger wait on processes');
   await expect.poll(() => store.problems()).toEqual([]);
 });
@@ -225,17 +227,17 @@ describe('two processes whose clocks differ by three minutes', () => {
 
   it('use the clock of the database, so a retry is due for both at the same time', async () => {
     const [ahead, behind] = await openTwo();
-    expect(Math.abs(ahead.now() - behind.now())).toBeLessThan(1_000);
+    await expect.poll(() => Math.abs(ahead.now() - behind.now())).toBeLessThan(1_000);
     await publish(ahead.store, delivery('a1', ahead.now()));
     await claim(ahead.store, ahead.now());
     await retry(ahead.store, 'a1', ahead.now());
     await ahead.store.close();
-    const wait = { retryWaitMs: 60_000 };
+    const wait = { retryWaitMs: 3_600_000 };
     const now = behind.now();
     const { ids, nextAt = 0 } = await claimAll(behind.store, now, wait);
     expect(ids).toEqual([]);
-    expect(nextAt - now).toBeGreaterThan(50_000);
-    expect((await claimAll(behind.store, now + 61_000, wait)).ids).toEqual(['a1']);
+    expect(nextAt - now).toBeGreaterThan(3_540_000);
+    expect((await claimAll(behind.store, now + 3_660_000, wait)).ids).toEqual(['a1']);
   });
 });
 
@@ -266,28 +268,44 @@ describe('a webhook with many deliveries', () => {
       warn: () => undefined,
       error: (entry: unknown) => errors.push(entry),
     };
-    const store = await database.open({ logger });
+    let ahead = 0;
+    const runtime = { ...realRuntime, now: () => Date.now() + ahead };
+    const url = withLimits(database.url, { application_name: 'emptying' });
+    const store = await database.open({ logger, runtime, url });
     await publishMany(store);
+    // Each batch waits until it is allowed.
+    await database.ask('create sequence batches');
+    await database.ask('create table allowed as select 0 as batches');
     await database.ask(`create function wait() returns trigger language plpgsql as $$
-      begin perform pg_sleep(0.6); return null; end $$`);
+      declare batch bigint := nextval('batches'); begin
+      while batch > (select batches from allowed) loop perform pg_sleep(0.01); end loop; return null; end $$`);
     await database.ask(
       'create trigger wait before delete on queue for each statement execute function wait()',
     );
+    const allow = (batches: number) => database.ask('update allowed set batches = $1', [batches]);
+    const begun = () => database.ask('select last_value::int as batch from batches where is_called');
+    const discarded = discard(store, 'a', 5);
+    await expect.poll(begun).toEqual([{ batch: 1 }]);
     // The update waits for a second only.
-    await discard(store, 'a', 5);
-    await store.close();
+    ahead = 1_000;
+    await allow(1);
+    await discarded;
+    await expect.poll(begun).toEqual([{ batch: 2 }]);
+    const closed = store.close();
+    await allow(2);
+    await closed;
     const left = await database.ask('select from queue');
     expect(left.length).toBeGreaterThan(0);
     expect(left.length).toBeLessThan(many);
-    // The next batch of the process would have begun by now.
-    await realRuntime.sleep(1_500);
+    const sessions = `select from pg_stat_activity where application_name = 'emptying'`;
+    await expect.poll(() => database.ask(sessions)).toEqual([]);
     expect(errors).toEqual([]);
     expect(await database.ask('select from queue')).toHaveLength(left.length);
     // Nobody claims them any more, also if the webhook is activated again and gets new events.
     const other = await database.open({ leaseMs: 500 });
     await publish(other, delivery('a9999', 9));
     expect((await claimAll(other, 9)).ids).toEqual(['a9999']);
-    await database.ask('drop trigger wait on queue');
+    await allow(many);
     await expect.poll(() => database.ask('select id from queue')).toEqual([{ id: 'a9999' }]);
     expect((await other.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
     await expect.poll(() => database.ask('select from emptied')).toEqual([]);

@@ -117,10 +117,15 @@ describe('two processes on one PostgreSQL', () => {
   it('delete the marks of removed rows after five minutes, in portions', async () => {
     const database = await createTestDatabase();
     let ahead = 0;
+    /** How often the store was about to remove old rows: it pauses for a minute before each time. */
+    let removals = 0;
     const runtime = {
       ...realRuntime,
       now: () => Date.now() + ahead,
-      sleep: (ms: number, signal?: AbortSignal) => realRuntime.sleep(Math.min(ms, 20), signal),
+      sleep: (ms: number, signal?: AbortSignal) => {
+        if (ms === 60_000) removals += 1;
+        return realRuntime.sleep(Math.min(ms, 20), signal);
+      },
     };
     const store = await database.open({ runtime });
     const keys = count(2_500).map(String);
@@ -135,7 +140,8 @@ describe('two processes on one PostgreSQL', () => {
       const [found] = await database.ask('select count(*)::int as count from state where value is null');
       return found?.count;
     };
-    await realRuntime.sleep(100);
+    const before = removals;
+    await expect.poll(() => removals, soon).toBeGreaterThan(before + 2);
     expect(await marks()).toBe(2_500);
     ahead = 300_000;
     await expect.poll(marks, soon).toBe(0);

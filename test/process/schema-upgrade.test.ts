@@ -74,7 +74,7 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
     async continues(): Promise<void> {
       const counts = () => [publishers.acknowledged.length, folders.acknowledged.length] as const;
       const [events, created] = counts();
-      await expect.poll(() => counts()[0], settled).toBeGreaterThan(events + 5);
+      await expect.poll(() => counts()[0], settled).toBeGreaterThan(events + 3);
       await expect.poll(() => counts()[1], settled).toBeGreaterThan(created);
     },
     /**

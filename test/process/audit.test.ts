@@ -17,6 +17,7 @@ import {
   startInProcess,
   startSteward,
 } from './steward.ts';
+import { patch, upgrades } from './upgrade.ts';
 
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const clients = 6;
@@ -266,7 +267,7 @@ it('the end of a job and a deactivation have one entry although answers were los
   const proxy = await startProxy(url);
   const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' }, { leaseMs: 2_500 });
   const token = await signInEverywhere([steward]);
-  const ready = () => expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
+  const ready = () => expect.poll(steward.readiness, pollOptions).toBe(200);
   const settings = { notificationAttempts: '1', numberOfFailures: '1' };
   expect(await steward.post(`${webhooksPath}/settings`, settings, token)).toMatchObject({ status: 200 });
   const id = await register([steward], token, await startReceiver({ respond: () => '500' }), 'Tested');
@@ -279,8 +280,7 @@ it('the end of a job and a deactivation have one entry although answers were los
 
   const end = 'system/jobs/{job}/end';
   const lostEnd = proxy.loseNextCommit(end);
-  const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
-  const begin = async () => (await steward.post('/admin/system/upgrades/upgrade', patch, token)).status;
+  const begin = async () => (await steward.post(`${upgrades}/upgrade`, patch, token)).status;
   await expect.poll(begin, pollOptions).toBe(200);
   await lostEnd;
   await ready();

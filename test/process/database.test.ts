@@ -2,8 +2,7 @@
 // and everything continues without help.
 import { beforeEach, expect, it } from 'vitest';
 import type { PostgresServer } from '../kit/postgres.ts';
-import { codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
-import { type Receiver, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
+import { type Receiver, countPending, listDeliveries, publish, register, startReceiver } from './receiver.ts';
 import {
   type Client,
   type InProcessSteward,
@@ -12,6 +11,7 @@ import {
   startInProcess,
   startSeededPostgres,
 } from './steward.ts';
+import { expectPatched, patch, upgrades } from './upgrade.ts';
 
 const leaseMs = 2_000;
 const stepMs = 60;
@@ -21,8 +21,6 @@ let stewards: readonly [InProcessSteward, InProcessSteward];
 let token: string;
 let receiver: Receiver;
 let webhookId: string;
-/** The receiver answers when so many events have arrived at most. */
-let mostArrivals = Infinity;
 
 beforeEach(async () => {
   postgres = await startSeededPostgres();
@@ -30,29 +28,22 @@ beforeEach(async () => {
   const start = () => startInProcess(postgres.url, env, { leaseMs });
   stewards = await Promise.all([start(), start()]);
   token = await signInEverywhere(stewards);
-  mostArrivals = Infinity;
-  receiver = await startReceiver({
-    respond: async () => {
-      while (receiver.arrivals.size > mostArrivals) await pause(10);
-      return '200';
-    },
-  });
+  receiver = await startReceiver();
   // Both servers must have the webhook before the database stops.
   webhookId = await register(stewards, token, receiver, '*');
 }, 60_000);
 
 const eventually = { timeout: 60_000, interval: 50 };
-const readiness = async (steward: Client) => (await steward.ask('/ready')).status;
 
 /** Resolves when both servers have noticed. */
 async function stopDatabase(): Promise<void> {
   await postgres.kill();
-  for (const steward of stewards) await expect.poll(() => readiness(steward), eventually).toBe(503);
+  for (const { readiness } of stewards) await expect.poll(readiness, eventually).toBe(503);
 }
 
 async function startDatabase(): Promise<void> {
   await postgres.start();
-  for (const steward of stewards) await expect.poll(() => readiness(steward), eventually).toBe(200);
+  for (const { readiness } of stewards) await expect.poll(readiness, eventually).toBe(200);
 }
 
 /** The log gets the entries of writes that fail during an outage. */
@@ -76,9 +67,6 @@ function expectQuietLogs(outages: number): void {
 
 const asBrowser = () => ({ headers: { accept: 'text/html', cookie: `steward_session=${token}` } });
 
-const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
-  <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
-
 it('while it is unavailable reads work, and writes are answered with 503', async () => {
   await stopDatabase();
   const refused = {
@@ -86,9 +74,7 @@ it('while it is unavailable reads work, and writes are answered with 503', async
     body: { status: 'error', error: { code: 503, message: 'The database cannot be reached.', details: [] } },
   };
   const expectUnavailable = async (steward: Client) => {
-    const headers = { 'content-type': 'text/xml' };
-    const catalog = await steward.ask('/services', { method: 'POST', headers, body: soap });
-    expect(catalog).toMatchObject({
+    expect(await steward.readCatalog()).toMatchObject({
       status: 200,
       body: { text: expect.stringContaining('<Name>') as string },
     });
@@ -134,11 +120,8 @@ it('while it is unavailable reads work, and writes are answered with 503', async
     expect(await steward.ask('/admin', asBrowser())).toMatchObject({
       body: { text: expect.stringMatching(/id="connection"[^>]* hidden>/) as string },
     });
-    const event = { changeType: 'Tested', eventId: `back-${index}` };
-    expect(await steward.post('/admin/services/webhooks/publish', event, token)).toMatchObject({
-      status: 200,
-    });
-    await expect.poll(() => receiver.arrivals.has(event.eventId), eventually).toBe(true);
+    expect(await publish(steward, token, `back-${index}`)).toMatchObject({ status: 200 });
+    await expect.poll(() => receiver.arrivals.has(`back-${index}`), eventually).toBe(true);
   }
   expectQuietLogs(1);
   await stopDatabase();
@@ -149,11 +132,10 @@ it('no acknowledged write is lost', async () => {
   const outages = 3;
   const acknowledged = { events: [] as string[], services: [] as string[], users: [] as string[] };
   let isOver = false;
-  let writes = 0;
+  let turn = 0;
 
   async function write(kind: keyof typeof acknowledged, path: string, name: string, fields: object) {
-    writes += 1;
-    const steward = stewards[writes % 2 === 0 ? 0 : 1];
+    const steward = stewards[(turn += 1) % 2] as Client;
     const answer = await steward.post(path, { ...fields }, token);
     if (answer.status === 200) acknowledged[kind].push(name);
     else expect(answer).toMatchObject({ status: 503, body: { error: { code: 503 } } });
@@ -230,36 +212,21 @@ async function expectAllDelivered(events: readonly string[]): Promise<void> {
 }
 
 it('a running upgrade and pending deliveries are completed', async () => {
-  mostArrivals = 0;
+  receiver.mostAnswered = 0;
   const events = Array.from({ length: 60 }, (_, index) => `event-${index}`);
-  for (const eventId of events) {
-    const event = { changeType: 'Tested', eventId };
-    expect(await stewards[0].post('/admin/services/webhooks/publish', event, token)).toMatchObject({
-      status: 200,
-    });
-  }
-  const asked = { versionManifest: '{"id":"pat_17022022_1250"}' };
-  expect(await stewards[0].post('/admin/system/upgrades/upgrade', asked, token)).toMatchObject({
-    status: 200,
-  });
+  for (const eventId of events)
+    expect(await publish(stewards[0], token, eventId)).toMatchObject({ status: 200 });
+  expect(await stewards[0].post(`${upgrades}/upgrade`, patch, token)).toMatchObject({ status: 200 });
   // The leases of the servers end during the second outage.
   for (const outageMs of [0, leaseMs, 0]) {
-    mostArrivals += 10;
-    await expect.poll(() => receiver.arrivals.size, eventually).toBeGreaterThan(mostArrivals);
+    receiver.mostAnswered += 10;
+    await expect.poll(() => receiver.arrivals.size, eventually).toBeGreaterThan(receiver.mostAnswered);
     await stopDatabase();
     await pause(outageMs);
     await startDatabase();
   }
-  mostArrivals = Infinity;
-  type Status = { status: { state: string; messages: { code: number; message: string; when: number }[] } };
-  const readStatus = async () => {
-    const { body } = await stewards[1].get('/admin/system/upgrades', token);
-    return (body as unknown as Status).status;
-  };
-  await expect
-    .poll(async () => (await readStatus()).state, { timeout: 60_000, interval: 100 })
-    .toBe('success');
-  expectOneRun((await readStatus()).messages, codesOfPatch(4));
+  receiver.mostAnswered = Infinity;
+  await expectPatched(stewards[1], token);
   await expectAllDelivered(events);
   expectQuietLogs(3);
 });

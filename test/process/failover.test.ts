@@ -2,7 +2,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { impatientAddress } from '../kit/postgres.ts';
 import { startProxy } from './proxy.ts';
-import { register, startReceiver, webhooksPath } from './receiver.ts';
+import { publish, register, startReceiver } from './receiver.ts';
 import { type Client, connect, signInEverywhere, startInProcess, startSeededPostgres } from './steward.ts';
 
 const pollOptions = { timeout: 60_000, interval: 5 };
@@ -10,10 +10,6 @@ const pollOptions = { timeout: 60_000, interval: 5 };
 async function createFolder(steward: Client, token: string, folderName: string): Promise<void> {
   const { status } = await steward.post('/admin/services/createFolder', { folderName }, token);
   expect(status).toBe(200);
-}
-
-function publish(steward: Client, token: string, eventId: string) {
-  return steward.post(`${webhooksPath}/publish`, { changeType: 'Tested', eventId }, token);
 }
 
 const foldersOf = async (steward: Client, token: string) => {
@@ -53,7 +49,7 @@ it('every process shows the state of a promoted replica, whenever it reconnects,
     .toEqual([{ standby: false }]);
 
   proxies[0].switchTo(replica.url);
-  await expect.poll(async () => (await first.ask('/ready')).status, pollOptions).toBe(200);
+  await expect.poll(first.readiness, pollOptions).toBe(200);
   for (let n = 0; n < 9; n += 1) await createFolder(first, token, `Kept${n}`);
   const other = await startReceiver();
   await register([first], token, other, 'Tested');
@@ -87,8 +83,7 @@ it('a process opens no more connections while a synchronous replica hangs, and i
   await onPrimary('select pg_reload_conf()');
   const hanging = () => onPrimary(`select from pg_stat_activity where wait_event = 'SyncRep'`);
   await expect.poll(hanging, pollOptions).not.toEqual([]);
-  const isReady = async () => (await steward.ask('/ready')).status;
-  await expect.poll(isReady, pollOptions).toBe(503);
+  await expect.poll(steward.readiness, pollOptions).toBe(503);
   const sessions = async () => {
     const [found] = await onPrimary<{ open: number; ever: number }>(
       `select sessions::int as ever,
@@ -103,10 +98,10 @@ it('a process opens no more connections while a synchronous replica hangs, and i
     const { open, ever } = await sessions();
     looks = ever - before;
     expect(open).toBeLessThanOrEqual(12);
-    expect(await isReady()).toBe(503);
+    expect(await steward.readiness()).toBe(503);
   }
   await onPrimary('alter system reset synchronous_standby_names');
   await onPrimary('select pg_reload_conf()');
-  await expect.poll(isReady, pollOptions).toBe(200);
+  await expect.poll(steward.readiness, pollOptions).toBe(200);
   await createFolder(steward, token, 'Kept');
 });

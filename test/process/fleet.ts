@@ -91,7 +91,7 @@ export class Fleet<S extends Steward = Steward> {
     let killed: Promise<void> | undefined;
     const first = await Promise.race(
       slots.map(async (slot) => {
-        await point(slot, () => (killed ??= this.kill(slot)));
+        await point(slot, () => void (killed ??= this.kill(slot)));
         return slot;
       }),
     );

@@ -5,7 +5,14 @@ import { createDecipheriv, hkdfSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
 import { type Fleet, startClients, startFleet, startPublishers } from './fleet.ts';
-import { type Receiver, listDeliveries, register, startReceiver, webhooksPath } from './receiver.ts';
+import {
+  type Receiver,
+  expectDelivered,
+  publish,
+  register,
+  startReceiver,
+  webhooksPath,
+} from './receiver.ts';
 import { connect, createSeededDatabase, pause, signInEverywhere, startInProcess } from './steward.ts';
 
 const settled = { timeout: 60_000, interval: 50 };
@@ -14,7 +21,6 @@ let replications = 0;
 
 type Query = Awaited<ReturnType<typeof connect>>;
 type Keys = { readonly SECRET_KEY: string; readonly SECRET_KEY_PREVIOUS: string };
-type Hook = { readonly id: string; readonly receiver: Receiver };
 
 /** Replaces all processes once for each of the following keys. A process without a key has the empty text. */
 async function rollThrough([first, ...following]: readonly Keys[]) {
@@ -22,11 +28,8 @@ async function rollThrough([first, ...following]: readonly Keys[]) {
   const query = await connect(url);
   const fleet = await startFleet(startInProcess, url, processes, first);
   const token = await signInEverywhere(fleet.running());
-  const hooks: Hook[] = [];
-  for (let hook = 0; hook < 2; hook += 1) {
-    const receiver = await startReceiver();
-    hooks.push({ receiver, id: await register(fleet.running(), token, receiver, 'Tested') });
-  }
+  const hooks = await Promise.all([startReceiver(), startReceiver()]);
+  for (const hook of hooks) await register(fleet.running(), token, hook, 'Tested');
   const publishers = startPublishers(fleet, token, {
     changeType: 'Tested',
     deliveries: hooks.length,
@@ -42,14 +45,9 @@ async function rollThrough([first, ...following]: readonly Keys[]) {
   await replicated(fleet, token);
   await publishers.stop();
 
-  for (const { id, receiver } of hooks) {
-    const areDelivered = async () =>
-      (await listDeliveries(fleet.at(0), token, id)).map(({ state, event }) => `${state} ${event.id}`).sort();
-    const expected = publishers.acknowledged.map((eventId) => `delivered ${eventId}`).sort();
-    await expect.poll(areDelivered, settled).toEqual(expected);
-    expect([...receiver.arrivals.keys()].sort()).toEqual([...publishers.acknowledged].sort());
-    expect(receiver.duplicates()).toBe(0);
-    expect(receiver.badSignatures).toEqual([]);
+  for (const hook of hooks) {
+    await expectDelivered(fleet.at(0), token, hook, publishers.acknowledged);
+    expect(hook.duplicates()).toBe(0);
   }
   await expectNewestKeys(fleet, token, hooks);
   expect(fleet.loggedErrors()).toEqual([]);
@@ -59,16 +57,16 @@ async function rollThrough([first, ...following]: readonly Keys[]) {
 const headerValue = 'the value of a header in the crash tests';
 
 /** Changes the signature key, or the name and a header of the webhooks again and again. */
-function startEditors(fleet: Fleet, token: string, hooks: readonly Hook[]) {
+function startEditors(fleet: Fleet, token: string, hooks: readonly Receiver[]) {
   let edits = 0;
   const { stop } = startClients(hooks.length, async ({ client, number }) => {
-    const hook = hooks[client] as Hook;
+    const hook = hooks[client] as Receiver;
     edits += 1;
     if (number % 2 === client) await rotate(fleet, token, hook, 1);
     else {
       const headers = JSON.stringify({ 'X-Key': headerValue });
-      const fields = { name: `${hook.id} ${edits}`, headers };
-      const edited = await fleet.post(`${webhooksPath}/${hook.id}/edit`, fields, token);
+      const fields = { name: `${hook.webhookId} ${edits}`, headers };
+      const edited = await fleet.post(`${webhooksPath}/${hook.webhookId}/edit`, fields, token);
       expect(edited).toMatchObject({ status: 200 });
     }
     await pause(100);
@@ -79,37 +77,37 @@ function startEditors(fleet: Fleet, token: string, hooks: readonly Hook[]) {
 async function rotate(
   fleet: Fleet,
   token: string,
-  { id, receiver }: Hook,
+  { webhookId, keys }: Receiver,
   graceHours: number,
 ): Promise<void> {
   const fields = { graceHours: String(graceHours) };
-  const rotated = await fleet.post(`${webhooksPath}/${id}/rotateKey`, fields, token);
+  const rotated = await fleet.post(`${webhooksPath}/${webhookId}/rotateKey`, fields, token);
   expect(rotated).toMatchObject({ status: 200 });
   const key = rotated?.body.signatureKey as string;
   noteSecret(key);
-  receiver.keys.push(key);
+  keys.push(key);
 }
 
 /** Gives the webhooks new keys without a grace period and checks that every process signs with them. */
-async function expectNewestKeys(fleet: Fleet, token: string, hooks: readonly Hook[]): Promise<void> {
+async function expectNewestKeys(fleet: Fleet, token: string, hooks: readonly Receiver[]): Promise<void> {
   for (const hook of hooks) {
     await rotate(fleet, token, hook, 0);
-    hook.receiver.keys.splice(0, hook.receiver.keys.length - 1);
+    hook.keys.splice(0, hook.keys.length - 1);
   }
   await replicated(fleet, token);
   const events = fleet
     .running()
     .flatMap((_steward, slot) => [1, 2, 3].map((n) => ({ slot, eventId: `last-${slot}-${n}` })));
   for (const { slot, eventId } of events) {
-    const published = await fleet
-      .at(slot)
-      .post(`${webhooksPath}/publish`, { changeType: 'Tested', eventId }, token);
-    expect(published).toMatchObject({ status: 200, body: { deliveries: hooks.length } });
+    expect(await publish(fleet.at(slot), token, eventId)).toMatchObject({
+      status: 200,
+      body: { deliveries: hooks.length },
+    });
   }
-  for (const { receiver } of hooks) {
-    const missing = () => events.filter(({ eventId }) => !receiver.arrivals.has(eventId));
+  for (const { arrivals, badSignatures } of hooks) {
+    const missing = () => events.filter(({ eventId }) => !arrivals.has(eventId));
     await expect.poll(missing, settled).toEqual([]);
-    expect(receiver.badSignatures).toEqual([]);
+    expect(badSignatures).toEqual([]);
   }
 }
 

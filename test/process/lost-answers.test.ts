@@ -2,12 +2,12 @@
 // the change was stored. It was: the process must neither lose it nor make it twice, and must not log an error.
 import { expect, it } from 'vitest';
 import { allDeliveries } from '../kit/deliveries-sql.ts';
-import { type Message, codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
 import { startProxy } from './proxy.ts';
 import {
   changeSettings,
   countPending,
   listDeliveries,
+  publish,
   register,
   startReceiver,
   webhooksPath,
@@ -20,10 +20,8 @@ import {
   signInEverywhere,
   startInProcess,
 } from './steward.ts';
+import { expectPatched, patch, patchId, upgrades } from './upgrade.ts';
 
-const upgrades = '/admin/system/upgrades';
-const patchId = 'pat_17022022_1250';
-const upgradeFields = { versionManifest: `{"id":"${patchId}"}` };
 const pollOptions = { timeout: 60_000, interval: 50 };
 
 async function start(env: Record<string, string> = {}) {
@@ -33,58 +31,46 @@ async function start(env: Record<string, string> = {}) {
   return { steward, proxy, query: await connect(url), token: await signInEverywhere([steward]) };
 }
 
-async function expectSuccess(steward: Steward, token: string): Promise<void> {
-  const status = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
-  await expect.poll(async () => (await status()).state, pollOptions).toBe('success');
-  expectOneRun((await status()).messages, codesOfPatch(4));
-}
-
 it('an upgrade runs although the answer to its start was lost', async () => {
   const { steward, proxy, token } = await start({ UPGRADE_STEP_MS: '0' });
   const cut = proxy.loseNextCommit(patchId);
-  expect(await steward.post(`${upgrades}/upgrade`, upgradeFields, token)).toMatchObject({ status: 503 });
+  expect(await steward.post(`${upgrades}/upgrade`, patch, token)).toMatchObject({ status: 503 });
   await cut;
-  await expectSuccess(steward, token);
+  await expectPatched(steward, token);
   expect(steward.loggedErrors()).toEqual([]);
 });
 
 it('a job continues after the answer to a recorded step was lost', async () => {
   const { steward, proxy, token } = await start({ UPGRADE_STEP_MS: '20' });
-  expect(await steward.post(`${upgrades}/upgrade`, upgradeFields, token)).toMatchObject({ status: 200 });
+  expect(await steward.post(`${upgrades}/upgrade`, patch, token)).toMatchObject({ status: 200 });
   for (let lost = 0; lost < 2; lost += 1) {
     // Part of a message that every updated workload causes.
     await proxy.loseNextCommit('was updated with the image');
-    await expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
+    await expect.poll(steward.readiness, pollOptions).toBe(200);
   }
-  await expectSuccess(steward, token);
+  await expectPatched(steward, token);
   expect(steward.loggedErrors()).toEqual([]);
 });
 
-async function publish(steward: Steward, token: string, eventId: string): Promise<void> {
-  const event = { changeType: 'Tested', eventId };
-  const isPublished = async () => (await steward.post(`${webhooksPath}/publish`, event, token)).status;
-  await expect.poll(isPublished, pollOptions).toBe(200);
-}
+const published = (steward: Steward, token: string, eventId: string) =>
+  expect.poll(async () => (await publish(steward, token, eventId)).status, pollOptions).toBe(200);
 
 it('an event is published once although the answer to it or to the change that caused it was lost', async () => {
   const { steward, proxy, query, token } = await start();
   const receiver = await startReceiver();
   const id = await register([steward], token, receiver, '*');
-  const event = { changeType: 'Tested', eventId: 'lost-event' };
-  const cut = proxy.loseNextCommit(event.eventId);
-  expect(await steward.post(`${webhooksPath}/publish`, event, token)).toMatchObject({ status: 503 });
+  const eventId = 'lost-event';
+  const cut = proxy.loseNextCommit(eventId);
+  expect(await publish(steward, token, eventId)).toMatchObject({ status: 503 });
   await cut;
-  expect(await query('select id from event_ids')).toEqual([{ id: event.eventId }]);
-  await publish(steward, token, event.eventId);
-  expect(await steward.post(`${webhooksPath}/publish`, event, token)).toMatchObject({
-    status: 200,
-    body: { eventId: event.eventId, deliveries: 1 },
-  });
+  expect(await query('select id from event_ids')).toEqual([{ id: eventId }]);
+  await published(steward, token, eventId);
+  const again = { status: 200, body: { eventId, deliveries: 1 } };
+  expect(await publish(steward, token, eventId)).toMatchObject(again);
   const states = async () => (await listDeliveries(steward, token, id)).map(({ state }) => state);
   await expect.poll(states, pollOptions).toEqual(['delivered']);
   await expect.poll(() => countPending(steward), pollOptions).toBe(0);
-  expect([...receiver.arrivals]).toEqual([[event.eventId, 1]]);
+  expect([...receiver.arrivals]).toEqual([[eventId, 1]]);
 
   const service = { serviceName: 'LostService', type: 'MapServer' };
   const create = async () => (await steward.post('/admin/services/createService', service, token)).status;
@@ -112,7 +98,7 @@ it('a delivery is attempted although the answer to its claim was lost', async ()
     },
   });
   id = await register([steward], token, receiver, '*');
-  await publish(steward, token, 'one');
+  await published(steward, token, 'one');
   await expect.poll(() => receiver.arrivals.has('one'), pollOptions).toBe(true);
   await cut;
   const recorded = async () =>
@@ -136,10 +122,10 @@ it('a recorded delivery is not attempted again', async () => {
     },
   });
   const id = await register([steward], token, receiver, '*');
-  await publish(steward, token, 'one');
+  await published(steward, token, 'one');
   await expect.poll(() => receiver.arrivals.size, pollOptions).toBe(1);
   await cut;
-  await publish(steward, token, 'two');
+  await published(steward, token, 'two');
   const recorded = async () =>
     (await listDeliveries(steward, token, id)).map(({ event, state, attempts }) => [
       event.id,
@@ -182,7 +168,7 @@ it.each([
     const observer = await startReceiver();
     const id = await register([steward], token, failing, 'Tested');
     await register([steward], token, observer, 'WebhookDeactivated');
-    await publish(steward, token, 'one');
+    await published(steward, token, 'one');
     await expect.poll(() => failing.arrivals.has('one'), pollOptions).toBe(true);
     await cut;
     // What was committed before the answer was lost.
@@ -194,7 +180,7 @@ it.each([
     const recorded = [{ state: expected.state, attempts: 1, free: true }];
     expect(await stored()).toEqual(recorded);
 
-    await expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
+    await expect.poll(steward.readiness, pollOptions).toBe(200);
     // The worker has repeated the lost update.
     await renewedThrice(query);
     expect(await stored()).toEqual(recorded);
@@ -225,14 +211,14 @@ it('a delivery whose webhook is deleted during the attempt causes no error', asy
     },
   });
   id = await register([steward], token, first, '*');
-  await publish(steward, token, 'one');
+  await published(steward, token, 'one');
   await expect.poll(() => first.arrivals.has('one'), pollOptions).toBe(true);
   const isDeleted = async () => (await steward.get(`${webhooksPath}/${id}`, token)).status === 404;
   await expect.poll(isDeleted, pollOptions).toBe(true);
   // The result of this delivery is recorded after the result of the first.
   const next = await startReceiver();
   const nextId = await register([steward], token, next, '*');
-  await publish(steward, token, 'two');
+  await published(steward, token, 'two');
   const states = async () => (await listDeliveries(steward, token, nextId)).map(({ state }) => state);
   await expect.poll(states, pollOptions).toEqual(['delivered']);
   expect(await countPending(steward)).toBe(0);

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
-import type { Client } from './steward.ts';
+import { type Client, pause } from './steward.ts';
 
 export const webhooksPath = '/admin/services/webhooks';
 
@@ -24,7 +24,6 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
   /** The signature keys that its webhook has or had, the newest last. */
   const keys: string[] = [];
   const badSignatures: string[] = [];
-  let onAttempt: () => void = () => undefined;
   const isSignedBy = (key: string, body: string, headers: Record<string, string>) => {
     try {
       new Webhook(key).verify(body, headers);
@@ -32,6 +31,10 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
     } catch {
       return false;
     }
+  };
+  const answer = async (id: string) => {
+    while (arrivals.size > receiver.mostAnswered) await pause(10);
+    return respond(id);
   };
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -44,33 +47,31 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
       const key = keys.findLast((key) => isSignedBy(key, body, headers));
       if (key === undefined) badSignatures.push(id);
       arrivals.set(id, (arrivals.get(id) ?? 0) + 1);
-      onAttempt();
-      void Promise.resolve(respond(id)).then((answer) => {
-        const [status = '', ...body] = answer.split(' ');
+      void answer(id).then((text) => {
+        const [status = '', ...body] = text.split(' ');
         response.writeHead(Number(status)).end(body.join(' '));
       });
     });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => server.close().closeAllConnections());
 
-  return {
+  const receiver = {
+    /** It answers nobody while more events than these have arrived. */
+    mostAnswered: Infinity,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/in`,
     arrivals,
     keys,
     badSignatures,
-    /** Calls `act` when the next event has arrived, before the answer; resolves after that. */
-    atNextAttempt: (act: () => void) =>
-      new Promise<void>((resolve) => {
-        onAttempt = () => {
-          onAttempt = () => undefined;
-          act();
-          resolve();
-        };
-      }),
+    /** The id of the webhook that `register` has created. */
+    webhookId: '',
     /** How many arrivals repeat an earlier one. */
     duplicates: () => [...arrivals.values()].reduce((sum, count) => sum + count - 1, 0),
   };
+  onTestFinished(() => {
+    receiver.mostAnswered = Infinity;
+    server.close().closeAllConnections();
+  });
+  return receiver;
 }
 
 /** Registers a webhook for the receiver and returns its id when every process has it. */
@@ -86,12 +87,16 @@ export async function register(
   const { webhook, signatureKey } = created.body as { webhook: { id: string }; signatureKey: string };
   noteSecret(signatureKey);
   receiver.keys.push(signatureKey);
+  receiver.webhookId = webhook.id;
   for (const steward of stewards)
     await expect
       .poll(async () => (await steward.get(`${webhooksPath}/${webhook.id}`, token)).status)
       .toBe(200);
   return webhook.id;
 }
+
+export const publish = (steward: Client, token: string, eventId: string) =>
+  steward.post(`${webhooksPath}/publish`, { changeType: 'Tested', eventId }, token);
 
 export async function changeSettings(
   steward: Client,
@@ -121,6 +126,24 @@ export async function listDeliveries(
     listed.push(...deliveries);
     if (listed.length >= total || deliveries.length === 0) return listed;
   }
+}
+
+/** Waits until these events and no others are delivered to the receiver, and checks that they have arrived. */
+export async function expectDelivered(
+  steward: Client,
+  token: string,
+  { webhookId, arrivals, badSignatures }: Receiver,
+  events: readonly string[],
+): Promise<void> {
+  const states = async () =>
+    (await listDeliveries(steward, token, webhookId))
+      .map(({ state, event }) => `${state} ${event.id}`)
+      .sort();
+  // What a killed process had claimed is delivered after its lease.
+  const expected = events.map((eventId) => `delivered ${eventId}`).sort();
+  await expect.poll(states, { timeout: 60_000, interval: 100 }).toEqual(expected);
+  expect([...arrivals.keys()].sort()).toEqual([...events].sort());
+  expect(badSignatures).toEqual([]);
 }
 
 /** The number of pending deliveries that the process reports. */

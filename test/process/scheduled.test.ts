@@ -1,6 +1,5 @@
 // A scheduled upgrade with several processes, two of which are killed at its start: it starts once, and succeeds.
 import { expect, it } from 'vitest';
-import { type Message, codesOfPatch, expectOneRun } from '../upgrades/message-codes.ts';
 import { Fleet } from './fleet.ts';
 import {
   type Client,
@@ -10,16 +9,9 @@ import {
   signInEverywhere,
   startSteward,
 } from './steward.ts';
+import { expectPatched, patch, upgrades } from './upgrade.ts';
 
-const upgrades = '/admin/system/upgrades';
-const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
-const ended = { timeout: 60_000, interval: 100 };
 const skewMs = 3_600_000;
-
-type Status = { status: { state: string; messages: Message[] } };
-
-const statusAt = async (steward: Client, token: string) =>
-  (await steward.get(upgrades, token)).body as unknown as Status;
 
 /** The clocks of two of them are wrong: only that of the database counts. */
 async function startThree() {
@@ -43,16 +35,14 @@ async function schedule(fleet: Fleet<StewardProcess>, token: string): Promise<nu
     return (await sent.catch(() => undefined))?.status;
   };
   // The start is refused if the machine has stalled until it was in the past.
-  await expect.poll(request, ended).not.toBe(400);
+  await expect.poll(request).not.toBe(400);
   return startAt;
 }
 
 async function expectOneStart(steward: Client, token: string, startAt: number): Promise<void> {
-  await expect.poll(async () => (await statusAt(steward, token)).status.state, ended).toBe('success');
-  const { messages } = (await statusAt(steward, token)).status;
-  expectOneRun(messages, [2908, ...codesOfPatch(4)]);
-  expect(messages[1]?.when).toBeGreaterThanOrEqual(startAt);
-  expect(messages[1]?.when).toBeLessThan(startAt + skewMs / 2);
+  const [, started] = await expectPatched(steward, token, [2908]);
+  expect(started?.when).toBeGreaterThanOrEqual(startAt);
+  expect(started?.when).toBeLessThan(startAt + skewMs / 2);
 }
 
 it(

@@ -9,14 +9,12 @@ import {
   signInEverywhere,
   startInProcess,
 } from './steward.ts';
+import { patch, upgrades } from './upgrade.ts';
 
 const rounds = 5;
 const callers = 50;
 /** Every request must be answered while the job runs, also on a busy machine: a patch has more than ten steps. */
 const stepMs = 1_000;
-
-const upgrades = '/admin/system/upgrades';
-const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 
 it(`one of ${callers} simultaneous upgrades is accepted, in each of ${rounds} rounds`, async () => {
   const { url } = await createSeededDatabase();

@@ -71,6 +71,9 @@ export async function startSeededPostgres() {
   return { ...postgres, url };
 }
 
+const catalogRequest = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
+  <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
+
 /** Requests throw when the server has ended, as for any client. */
 function createClient(address: string, findEnd: () => string | undefined = () => undefined) {
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
@@ -106,6 +109,10 @@ function createClient(address: string, findEnd: () => string | undefined = () =>
       const signal = AbortSignal.timeout(withinMs);
       return ask(path, { method: 'POST', headers: { ...by(token), ...headers }, body: form(fields), signal });
     },
+    /** 200 if it is ready. */
+    readiness: async () => (await ask('/ready')).status,
+    readCatalog: () =>
+      ask('/services', { method: 'POST', headers: { 'content-type': 'text/xml' }, body: catalogRequest }),
     async signIn(): Promise<string> {
       const body = new URLSearchParams({ username: 'admin', password });
       const answer = await ask('/tokens/generateToken', { method: 'POST', body });

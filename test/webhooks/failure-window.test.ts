@@ -1,8 +1,14 @@
-// The sentences of the deactivation rule, with a policy of 5 failures in 5 days. failure-window-model.test.ts compares the
-// rule with a model.
+// The sentences of the deactivation rule, with a policy of 5 failures in 5 days, and the cases that they leave open.
 import { expect, it } from 'vitest';
-import { type FailureWindow, countFailure } from '../../src/webhooks/sending/failure-window.ts';
-import { dayMs, firstFailure } from './failure-window-kit.ts';
+import {
+  type FailurePolicy,
+  type FailureWindow,
+  countFailure,
+} from '../../src/webhooks/sending/failure-window.ts';
+import { dayMs } from '../../src/lib/runtime.ts';
+
+/** A realistic time: 2026-01-01. */
+const firstFailure = 1_767_225_600_000;
 
 /** Day n of the rule is from n − 1 to n days after the first failure. */
 const after = (days: number) => firstFailure + Math.round(days * dayMs);
@@ -67,4 +73,20 @@ it.each(rule.map((row) => [row.sentence, row] as const))('%s', (_sentence, row) 
   expect(deactivates).toEqual(
     row.failures.map((_days, index) => row.deactivates && index === row.failures.length - 1),
   );
+});
+
+it.each<[string, FailurePolicy, number, { start: number; count: number }]>([
+  [
+    'the end of its window opens a new one',
+    { numberOfFailures: 5, daysInPast: 2 },
+    2,
+    { start: 2, count: 1 },
+  ],
+  ['a clock that was set back counts', { numberOfFailures: 5, daysInPast: 2 }, -2, { start: 0, count: 4 }],
+  ['a longer window counts', { numberOfFailures: 5, daysInPast: 3 }, 2, { start: 0, count: 4 }],
+  ['a lower limit counts and deactivates', { numberOfFailures: 2, daysInPast: 2 }, 1, { start: 0, count: 4 }],
+])('a failure at %s', (_what, policy, days, { start, count }) => {
+  const counted = countFailure(policy, { start: after(0), count: 3 }, after(days));
+  expect(counted.window).toEqual({ start: after(start), count });
+  expect(counted.deactivates).toBe(policy.numberOfFailures === 2);
 });

@@ -60,31 +60,7 @@ describe('the library of Standard Webhooks', { timeout: 60_000 + numRuns * 10 },
     });
     fc.assert(property, { numRuns });
   });
-
-  it('refuses a delivery with one changed character in the body, the id or the time', () => {
-    const property = fc.property(deliveries, keys, fc.nat(), (sent, key, where) => {
-      const signature = signBody({ ...sent, keys: [key] });
-      const changed = [
-        { ...sent, id: changeOne(sent.id, where) },
-        { ...sent, timestampSeconds: sent.timestampSeconds + 1 },
-        { ...sent, body: changeOne(sent.body, where) },
-        { ...sent, body: `${sent.body} ` },
-      ];
-      for (const received of changed)
-        expect(() => receive(received, signature, key)).toThrow(WebhookVerificationError);
-    });
-    fc.assert(property, { numRuns });
-  });
 });
-
-/** Changes one character. An empty text gets one. */
-function changeOne(text: string, where: number): string {
-  const characters = Array.from(text);
-  const index = characters.length === 0 ? 0 : where % characters.length;
-  // By code points: halves of surrogate pairs would all become the same replacement character.
-  characters[index] = String.fromCodePoint((characters[index]?.codePointAt(0) ?? 0) ^ 1);
-  return characters.join('');
-}
 
 it('there is one signature per key, in the order of the keys', () => {
   const sent = { id: 'a', timestampSeconds: 1, body: '{}' };

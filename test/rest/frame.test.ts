@@ -1,7 +1,6 @@
 // The frame of all pages: navigation, breadcrumb, the banner of read-only mode, and the theme.
 import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
-import { webhooks } from '../../src/webhooks/webhook.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startServer } from '../kit/server.ts';
 
@@ -60,21 +59,6 @@ describe('an installation', () => {
     expect(body).toContain('<title>Home · Production &lt;EU&gt;</title>');
     expect(textOf(partOf(body, 'Main'))).toBe('Production &lt;EU&gt; Home Services');
   });
-
-  it('shows how many things need attention beside their page', async () => {
-    const hook = { name: 'a', hookUrl: 'https://a.example.com/', changeTypes: '*' };
-    const administrator = { authorization: `Bearer ${server.token('administrator')}` };
-    const created = await server.post('/admin/services/webhooks/create', hook, administrator);
-    const { id } = created.json<{ id: string }>();
-    const known = server.store.get(webhooks, id);
-    await server.store.update((transaction) => {
-      if (known) transaction.put(webhooks, { ...known, active: false, deactivatedBy: 'failures' });
-    });
-    const count = /Webhooks <span class="count">1<span class="unseen"> needs attention</;
-    expect(partOf((await show('/admin')).body, 'Main')).toMatch(count);
-    await server.post(`/admin/services/webhooks/${id}/delete`, {}, administrator);
-    expect((await show('/admin')).body).not.toContain('class="count"');
-  });
 });
 
 describe('the breadcrumb', () => {
@@ -97,18 +81,6 @@ describe('the breadcrumb', () => {
     expect(await crumbsOf('system/upgrades/available')).toBe('Home Available versions');
     expect(await crumbsOf('services/webhooks/create')).toBe('Home Webhooks Create webhook');
     expect(await crumbsOf('security/self/changePassword')).toBe('Home Your account Change password');
-  });
-});
-
-describe('in read-only mode', () => {
-  it('a member sees that, and cannot turn it off; an administrator can', async () => {
-    const token = server.token('administrator');
-    await server.post('/admin/mode/update', { token, isReadOnly: 'true' });
-    const member = await show('/admin/services', 'member');
-    expect(member.body).toContain('The system is read-only.');
-    expect(member.body).not.toContain('Turn read-only mode off');
-    expect((await show('/admin/mode')).body).toContain('<button class="primary">Save');
-    await server.post('/admin/mode/update', { token, isReadOnly: 'false' });
   });
 });
 

@@ -20,12 +20,6 @@ const page = (path: string, headers: Record<string, string> = { cookie }) =>
 const submit = (path: string, fields: Record<string, string>) =>
   server.post(path, { token: formToken, f: 'html', ...fields }, { cookie });
 
-it('the sign-in form leads to the requested page, with its query but without a token', async () => {
-  const { statusCode, body } = await page('/admin/services?q=map&token=bad&f=html', {});
-  expect(statusCode).toBe(401);
-  expect(body).toContain('name="next" value="/admin/services?q=map"');
-});
-
 it('the sign-in form shows an alert for an invalid token, but not without a session or after its end', async () => {
   const first = await page('/admin', {});
   expect(first.body).toContain('<h1>Sign in</h1>');
@@ -351,14 +345,6 @@ describe('a refused form keeps its input', () => {
     expect(statusCode).toBe(403);
     expect(body).not.toContain('Secret');
   });
-});
-
-it('a page offers only resources and operations that the caller may use', async () => {
-  const member = { cookie: `steward_session=${server.token('member')}` };
-  const { body } = await page('/admin', member);
-  expect(body).toContain('href="/admin/services"');
-  expect(body).not.toContain('href="/admin/security"');
-  expect((await page('/admin/services', member)).body).not.toContain('createFolder');
 });
 
 it('an error page shows the user, and outside the admin directory a link to it', async () => {

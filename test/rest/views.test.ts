@@ -182,16 +182,6 @@ describe('the mode', () => {
   });
 });
 
-describe('a key', () => {
-  it('is shown once, on a page that leads back to the list', async () => {
-    const page = await show(linkOf(await show('/admin/security/keys'), 'Create key'));
-    const { action = '', fields } = formOf(page, '/create') ?? {};
-    const given = { ...fields, name: 'nightly', role: 'member' };
-    const created = await server.post(action, given, { cookie: cookieOf('administrator') });
-    expect(created.body).toMatch(/stw_[^]*<a href="\/admin\/security\/keys">Back<\/a>/);
-  });
-});
-
 describe('read-only mode', () => {
   it('leaves what it accepts', async () => {
     await act('security/self/keys/create', { name: 'nightly' });

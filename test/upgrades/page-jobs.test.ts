@@ -126,17 +126,6 @@ describe('a job of several hops', () => {
 });
 
 describe('after a job', () => {
-  it('shows its success, and is not followed any more', async () => {
-    await start();
-    await startRelease();
-    await server.runtime.advance(hour);
-    const page = await openJob();
-    expect(page).toContain('<span class="state good">Succeeded</span>');
-    expect(page).toMatch(/<progress max="100" value="100"/);
-    expect(page).toMatch(/<li id="message-\d+" data-code="2012">[\s\S]*?upgraded successfully/);
-    expect(page).not.toContain('data-running');
-    expect(page).not.toContain('http-equiv="refresh"');
-  });
 
   it('shows the messages of one component, of one kind, or that contain a text', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });

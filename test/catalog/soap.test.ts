@@ -4,7 +4,7 @@ import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { services } from '../../src/catalog/catalog.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startServer } from '../kit/server.ts';
-import { call, envelope, guardedOperations, namesIn, operations, postTo } from './soap-kit.ts';
+import { call, envelope, namesIn, postTo } from './soap-kit.ts';
 
 const server = perFile(startServer);
 
@@ -85,15 +85,6 @@ describe('GET', () => {
     const response = await server.get(`/services${query}`);
     expect(response.headers['content-type']).toBe('text/xml; charset=utf-8');
     expect(response.body).toContain('<soap:address location="http://localhost:8080/services"/>');
-  });
-
-  it('without a query returns an HTML page', async () => {
-    const response = await server.get('/services');
-    expect(response.statusCode).toBe(200);
-    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.body).toContain('href="/services?wsdl">http://localhost:8080/services?wsdl</a>');
-    expect(response.body).toContain('href="/admin/services"');
-    for (const name of [...operations, ...guardedOperations]) expect(response.body).toContain(name);
   });
 });
 

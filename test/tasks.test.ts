@@ -1,7 +1,6 @@
 // Tests the background tasks.
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
-import { withTimeout } from '../src/lib/async.ts';
 import { realRuntime } from '../src/lib/runtime.ts';
 import { createTasks } from '../src/lib/tasks.ts';
 
@@ -21,9 +20,4 @@ it('many tasks can listen to the signal', async () => {
   expect(signals.size).toBe(1);
   expect(shared && getEventListeners(shared, 'abort')).toHaveLength(many.length);
   await tasks.stop();
-});
-
-it('many parts of work with a timeout can listen to the signal', async () => {
-  const work = (signal: AbortSignal) => Promise.all(many.map(() => realRuntime.sleep(1, signal)));
-  await expect(withTimeout(realRuntime, work, { ms: 10_000, message: 'timeout' })).resolves.toHaveLength(20);
 });

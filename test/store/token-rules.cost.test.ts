@@ -16,34 +16,6 @@ async function openWith(...all: readonly Token[]): Promise<Store> {
   return store;
 }
 
-it('lists the tokens of a user, newest first', async () => {
-  const store = await openWith(
-    token('h1', 1),
-    token('h3', 3),
-    token('h2', 2),
-    token('other', 4, { username: 'anna' }),
-  );
-  expect(hashes(tokensOf(store, 'Ann'))).toEqual(['h3', 'h2', 'h1']);
-  expect(tokensOf(store, 'an')).toEqual([]);
-});
-
-it('ends all tokens of a user except one', async () => {
-  const store = await openWith(token('h1', 1), token('h2', 2), token('other', 3, { username: 'bob' }));
-  await store.update((transaction) => endTokens(transaction, 'Ann', 'h1'));
-  expect(tokensOf(store, 'Ann')).toEqual([token('h1', 1)]);
-  await store.update((transaction) => endTokens(transaction, 'Ann'));
-  expect(hashes([...store.all(tokens)])).toEqual(['other']);
-});
-
-it('ends the oldest tokens of the user so that at most the given number is left', async () => {
-  const store = await openWith(token('other', 0, { username: 'bob' }));
-  const add = (one: Token, max: number) => store.update((transaction) => addToken(transaction, one, max));
-  for (const n of [1, 2, 3, 4]) await add(token(`h${n}`, n), 3);
-  expect(hashes(tokensOf(store, 'Ann'))).toEqual(['h4', 'h3', 'h2']);
-  await add(token('h5', 5), 1);
-  expect(hashes([...store.all(tokens)])).toEqual(['other', 'h5']);
-});
-
 it('does not count tokens that have expired', async () => {
   const store = await openWith(token('valid', 1, { expires: 100 }), token('expired', 2, { expires: 10 }));
   await store.update((transaction) => addToken(transaction, token('new', 10), 2));

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, AuditFilter } from '../../src/store/audit-entry.ts';
 import type { Store } from '../../src/store/store.ts';
-import { backends, openElsewhere, openMemory, openTwice } from './backends.ts';
+import { backends, onStore, openElsewhere, openMemory, openTwice } from './backends.ts';
 import { auditEntry, row, rows, tryToChange } from './definitions.ts';
 
 const minuteMs = 60_000;
@@ -45,8 +45,9 @@ const filters: [string, AuditFilter, string[]][] = [
 ];
 
 describe.each(backends)('the audit trail of the %s store', (_name, open) => {
-  it('returns entries as they were recorded, also if a reader changes them', async () => {
-    const store = await open();
+  const it = onStore(open);
+
+  it('returns entries as they were recorded, also if a reader changes them', async ({ store }) => {
     expect(await store.audit.page({}, 0, 10)).toEqual({ entries: [], total: 0 });
     expect(await readAll(store, {})).toEqual([]);
     await store.audit.removeBefore(1e15);
@@ -63,8 +64,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(await entriesOf(await openElsewhere(store))).toEqual([full, server]);
   });
 
-  it('lists the newest first, in the order of recording if the time is equal', async () => {
-    const store = await open();
+  it('lists the newest first, in the order of recording if the time is equal', async ({ store }) => {
     await recordEach(store, [
       auditEntry({ id: 'a', at: 5 }),
       auditEntry({ id: 'b', at: 7 }),
@@ -76,8 +76,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect([entries.map(({ id }) => id), total]).toEqual([['d', 'c'], 4]);
   });
 
-  it('finds entries by every condition', async () => {
-    const store = await open();
+  it('finds entries by every condition', async ({ store }) => {
     await recordEach(store, [
       auditEntry({ id: 'a', at: 1, operation: 'uploads/{itemID}/delete' }),
       auditEntry({ id: 'b', at: 2, user: 'Bob', operation: 'services/webhooks/create' }),
@@ -93,8 +92,9 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     }
   });
 
-  it('reads more entries than one portion, each once, also if entries are added meanwhile', async () => {
-    const store = await open();
+  it('reads more entries than one portion, each once, also if entries are added meanwhile', async ({
+    store,
+  }) => {
     const many = Array.from({ length: 2500 }, (_, index) =>
       auditEntry({ id: `e${index}`, at: Math.floor(index / 3) }),
     );
@@ -111,8 +111,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(ids.sort()).toEqual(many.map(({ id }) => id).sort());
   });
 
-  it('records the entry of an update together with its change', async () => {
-    const store = await open();
+  it('records the entry of an update together with its change', async ({ store }) => {
     const entry = auditEntry();
     await store.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -128,8 +127,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(store.get(rows, 'b')).toBeUndefined();
   });
 
-  it('stores a failure without a change, unless its id is stored already', async () => {
-    const store = await open();
+  it('stores a failure without a change, unless its id is stored already', async ({ store }) => {
     const success = auditEntry({ id: 'one' });
     const failure = auditEntry({ id: 'two', outcome: 'failed', code: 500 });
     await recordEach(store, [success]);
@@ -139,8 +137,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(await entriesOf(store)).toEqual([failure, success]);
   });
 
-  it('counts equal refusals within a minute in one entry', async () => {
-    const store = await open();
+  it('counts equal refusals within a minute in one entry', async ({ store }) => {
     expect(await store.audit.count(refusal({ id: 'first', at: 10, target: 'a' }))).toBe('first');
     expect(await store.audit.count(refusal({ user: 'ANN', at: 20, target: 'b' }))).toBe('first');
     expect(await store.audit.count(refusal({ at: 9 + minuteMs }))).toBe('first');
@@ -152,8 +149,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     ]);
   });
 
-  it('keeps refusals apart that differ in user, operation, code or address', async () => {
-    const store = await open();
+  it('keeps refusals apart that differ in user, operation, code or address', async ({ store }) => {
     await store.audit.count(refusal({ id: 'one' }));
     const others: Partial<AuditEntry>[] = [
       { user: 'Bob' },
@@ -169,8 +165,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(await idsOf(store)).toHaveLength(8);
   });
 
-  it('counts refusals of one client together, and those beyond a limit of one network', async () => {
-    const store = await open();
+  it('counts refusals of one client together, and those beyond a limit of one network', async ({ store }) => {
     const count = (id: string, address: string, code = 403) =>
       store.audit.count(refusal({ id, address, code }));
     expect(await count('a', '2001:db8::1')).toBe('a');
@@ -181,8 +176,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect(await count('f', '2001:db8:1::1', 429)).toBe('f');
   });
 
-  it('counts refusals that arrive at the same time', async () => {
-    const store = await open();
+  it('counts refusals that arrive at the same time', async ({ store }) => {
     const users = ['ann', 'bob', 'eve'];
     const many = Array.from({ length: 60 }, (_, index) => refusal({ user: users[index % 3] ?? '' }));
     const ids = await Promise.all(many.map((entry) => store.audit.count(entry)));
@@ -190,8 +184,7 @@ describe.each(backends)('the audit trail of the %s store', (_name, open) => {
     expect((await entriesOf(store)).map(({ count }) => count)).toEqual([20, 20, 20]);
   });
 
-  it('removes entries older than a moment', async () => {
-    const store = await open();
+  it('removes entries older than a moment', async ({ store }) => {
     await recordEach(store, [auditEntry({ id: 'a', at: 1 }), auditEntry({ id: 'b', at: 2 })]);
     await store.audit.count(refusal({ id: 'c', at: 1 }));
     await store.audit.removeBefore(2);

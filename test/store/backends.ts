@@ -1,6 +1,6 @@
 // Opens the stores that the suites run on. Every store is closed at the end of its test, also if the test fails.
 import { Client } from 'pg';
-import { onTestFinished } from 'vitest';
+import { it, onTestFinished } from 'vitest';
 import { type Retention, createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
@@ -20,6 +20,9 @@ export const backends: [string, OpenStore][] = [
   ['memory', openMemory],
   ['PostgreSQL', openPostgres],
 ];
+
+/** Tests that get a new store as `store`. */
+export const onStore = (open: OpenStore) => it.extend('store', () => open());
 
 const unlimited: Retention = {
   deliveries: { history: 1_000_000, recoverable: 1_000_000 },

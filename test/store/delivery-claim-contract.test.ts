@@ -1,12 +1,13 @@
 // Contract of claims that delivery-model.test.ts does not compare: claims of the same moment, released claims, listeners and
 // turns; every store runs this suite.
-import { describe, expect, it } from 'vitest';
-import { backends } from './backends.ts';
+import { describe, expect } from 'vitest';
+import { backends, onStore } from './backends.ts';
 import { claim, claimed, deleteAll, delivery, end, publish, retry } from './deliveries.ts';
 
 describe.each(backends)('a claim in the %s store', (_name, open) => {
-  it('takes at most the requested number, and never a claimed delivery again', async () => {
-    const store = await open();
+  const it = onStore(open);
+
+  it('takes at most the requested number, and never a claimed delivery again', async ({ store }) => {
     await publish(store, delivery('a1', 1), delivery('a2', 2), delivery('a3', 3), delivery('b1', 4));
     expect((await claim(store, 9, 0)).ids).toEqual([]);
     const claims = await Promise.all([1, 2, 3].map((most) => claim(store, 9, most)));
@@ -17,8 +18,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
   });
 
-  it('takes a delivery again that was released, and calls the listeners of `onFree`', async () => {
-    const store = await open();
+  it('takes a delivery again that was released, and calls the listeners of `onFree`', async ({ store }) => {
     await publish(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 3));
     expect((await claim(store, 9)).ids).toHaveLength(3);
     let calls = 0;
@@ -31,8 +31,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     await store.deliveries.release([]);
   });
 
-  it('stays if a claim of the same delivery is released that has ended before', async () => {
-    const store = await open();
+  it('stays if a claim of the same delivery is released that has ended before', async ({ store }) => {
     await publish(store, delivery('a1', 1), delivery('b1', 1), delivery('c1', 1));
     await claim(store, 1);
     const before = ['a1', 'b1', 'c1'].map((id) => claimed(store, id));
@@ -48,8 +47,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
   });
 
-  it('calls the listeners of `onFree` before a retry', async () => {
-    const store = await open();
+  it('calls the listeners of `onFree` before a retry', async ({ store }) => {
     await publish(store, delivery('a1', 1));
     await claim(store, 1);
     let calls = 0;
@@ -58,8 +56,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(calls).toBeGreaterThan(0);
   });
 
-  it('lets the webhooks of one receiver take turns from claim to claim', async () => {
-    const store = await open();
+  it('lets the webhooks of one receiver take turns from claim to claim', async ({ store }) => {
     await publish(store, ...['a1', 'a2', 'a3'].map((id) => delivery(id, 0)));
     for (const id of (await claim(store, 0)).ids) await retry(store, id, 0);
     for (const n of [1, 2, 3]) await publish(store, delivery(`b${n}`, 3 + n));
@@ -72,8 +69,7 @@ describe.each(backends)('a claim in the %s store', (_name, open) => {
     expect(['ababab', 'bababa']).toContain(webhooks.join(''));
   });
 
-  it('returns when a retry is due also if its receiver has no room now', async () => {
-    const store = await open();
+  it('returns when a retry is due also if its receiver has no room now', async ({ store }) => {
     await publish(store, delivery('a1', 0), delivery('b1', 0));
     await claim(store, 0, 100, { roomFor: (receiver) => (receiver === 'a' ? 1 : 0) });
     await retry(store, 'a1', 10);

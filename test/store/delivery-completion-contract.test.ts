@@ -1,10 +1,10 @@
 // Contract of completions that delivery-model.test.ts does not compare: only the holder of a claim completes a delivery, and
 // once; every store runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
-import { backends } from './backends.ts';
+import { backends, onStore } from './backends.ts';
 import { cell, row, rows } from './definitions.ts';
 import { attempted, claim, claimed, delivery, end, ended, publish } from './deliveries.ts';
 
@@ -33,9 +33,10 @@ const ways: [string, (store: Store, held: Delivery, by: Delivery) => Promise<boo
 ];
 
 describe.each(backends)('a completion in the %s store', (_name, open) => {
+  const it = onStore(open);
+
   describe.each(ways)('by %s', (_way, completeWith) => {
-    it('does nothing with a delivery that was never claimed, or was released', async () => {
-      const store = await open();
+    it('does nothing with a delivery that was never claimed, or was released', async ({ store }) => {
       await publish(store, delivery('a1', 1), delivery('a2', 2));
       await claim(store, 1, 1);
       await store.deliveries.release([claimed(store, 'a1')]);
@@ -48,8 +49,9 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       expect((await claim(store, 2)).ids).toEqual(['a1', 'a2']);
     });
 
-    it('does nothing with a delivery that was completed, with its old and with its new value', async () => {
-      const store = await open();
+    it('does nothing with a delivery that was completed, with its old and with its new value', async ({
+      store,
+    }) => {
       await publish(store, delivery('a1', 1));
       await claim(store, 1);
       const held = claimed(store, 'a1');
@@ -68,8 +70,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       expect(await store.deliveries.find('a1')).toEqual(ended(tried, 13));
     });
 
-    it('succeeds once if it is called several times at the same moment', async () => {
-      const store = await open();
+    it('succeeds once if it is called several times at the same moment', async ({ store }) => {
       await publish(store, delivery('a1', 1), delivery('b1', 1));
       await claim(store, 1);
       const calls = ['a1', 'b1', 'a1', 'a1', 'b1'].map((id, index) =>
@@ -80,8 +81,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     });
   });
 
-  it('runs its rule on a state that has every update before the call', async () => {
-    const store = await open();
+  it('runs its rule on a state that has every update before the call', async ({ store }) => {
     await publish(store, delivery('a1', 1));
     await claim(store, 1);
     await store.update((transaction) => transaction.write(cell, { n: 7 }));
@@ -91,8 +91,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await store.deliveries.find('a1')).toMatchObject({ endedAt: 7 });
   });
 
-  it('changes nothing and keeps the claim if its rule throws', async () => {
-    const store = await open();
+  it('changes nothing and keeps the claim if its rule throws', async ({ store }) => {
     await publish(store, delivery('a1', 1));
     await claim(store, 1);
     const failed = store.deliveries.complete(claimed(store, 'a1'), () => {
@@ -104,8 +103,9 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await end(store, 'a1', 2)).toBeDefined();
   });
 
-  it('is refused if an update has completed the delivery, the same one or another at the same moment', async () => {
-    const store = await open();
+  it('is refused if an update has completed the delivery, the same one or another at the same moment', async ({
+    store,
+  }) => {
     await publish(store, delivery('a1', 1), delivery('b1', 1));
     await claim(store, 1);
     const [a1, b1] = [claimed(store, 'a1'), claimed(store, 'b1')];

@@ -1,7 +1,7 @@
 // Contract of the delivery queue, except claims, completions and what delivery-model.test.ts compares; every store runs
 // this suite.
-import { describe, expect, it } from 'vitest';
-import { backends, keeping } from './backends.ts';
+import { describe, expect } from 'vitest';
+import { backends, onStore, keeping } from './backends.ts';
 import { cell } from './definitions.ts';
 import {
   bytesOf,
@@ -23,9 +23,10 @@ const dayMs = 86_400_000;
 const eventually = { interval: 20 };
 
 describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
+  const it = onStore(open);
+
   describe('publish', () => {
-    it('counts the deliveries of events that were published at the same moment', async () => {
-      const store = await open();
+    it('counts the deliveries of events that were published at the same moment', async ({ store }) => {
       const outcomes = await Promise.all(
         [1, 2, 3, 4, 5, 6].map((n) =>
           store.deliveries
@@ -41,8 +42,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(store.deliveries.pending()).toEqual({ count: 4, bytes: bytesOf(...kept) });
     });
 
-    it('runs the rule on a state that has every update before the call', async () => {
-      const store = await open();
+    it('runs the rule on a state that has every update before the call', async ({ store }) => {
       for (const n of [1, 2, 3]) {
         await store.update((transaction) => transaction.write(cell, { n }));
         const count = await store.deliveries.publish((reader) =>
@@ -52,8 +52,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       }
     });
 
-    it('calls the listeners of `onFree` until they unsubscribe', async () => {
-      const store = await open();
+    it('calls the listeners of `onFree` until they unsubscribe', async ({ store }) => {
       const heard: string[] = [];
       const stop = [
         store.deliveries.onFree(() => heard.push('one')),
@@ -79,8 +78,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
         { eventId: 'e', at },
       );
 
-    it('is published once, and again after 24 hours', async () => {
-      const store = await open();
+    it('is published once, and again after 24 hours', async ({ store }) => {
       expect(await publishAt(store, 10, 'a1', 'b1')).toBe(2);
       expect(await publishAt(store, 11, 'a2')).toBe(2);
       expect(await publishAt(store, 10 + dayMs - 1, 'a3')).toBe(2);
@@ -91,8 +89,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await list(store, 'a')).toEqual(['a4', 'a1']);
     });
 
-    it('is found for 24 hours, and forgotten after that', async () => {
-      const store = await open();
+    it('is found for 24 hours, and forgotten after that', async ({ store }) => {
       await publishAt(store, 10, 'a1');
       await store.deliveries.publish(() => [], { eventId: 'later', at: 20 });
       const found = { eventId: 'e', deliveries: 1, publishedAt: 10 };
@@ -110,8 +107,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     });
   });
 
-  it('returns frozen deliveries', async () => {
-    const store = await open();
+  it('returns frozen deliveries', async ({ store }) => {
     await publish(store, delivery('a1', 1));
     await claim(store, 1);
     const given = [
@@ -126,8 +122,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     }
   });
 
-  it('newest returns the delivery of each webhook that changed last, pending or ended', async () => {
-    const store = await open();
+  it('newest returns the delivery of each webhook that changed last, pending or ended', async ({ store }) => {
     await publish(store, ...['a1', 'a2', 'a3', 'b1'].map((id, at) => delivery(id, at + 1)));
     await claim(store, 9);
     await complete(store, 'a3', { delivery: ended(claimed(store, 'a3'), 11, 'failed') });
@@ -144,8 +139,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     expect(await store.deliveries.newest(['a'])).toEqual(new Map([['a', ping]]));
   });
 
-  it('lastOutcomes returns how the newest ended delivery of each webhook has ended', async () => {
-    const store = await open();
+  it('lastOutcomes returns how the newest ended delivery of each webhook has ended', async ({ store }) => {
     await publish(store, ...['a1', 'a2', 'a3', 'b1', 'c1'].map((id, at) => delivery(id, at + 1)));
     await claim(store, 9);
     await end(store, 'a1', 12);
@@ -159,8 +153,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     );
   });
 
-  it('eventTypes returns each type of the finished deliveries once', async () => {
-    const store = await open();
+  it('eventTypes returns each type of the finished deliveries once', async ({ store }) => {
     expect(await store.deliveries.eventTypes()).toEqual([]);
     const types = ['Two', 'One', 'Two', 'Three', 'Pending'];
     await publish(

@@ -1,12 +1,12 @@
 // Contract of missed deliveries, redeliveries and their retention; every store runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { DeliveryFilter } from '../../src/webhooks/queue/delivery-filter.ts';
 import type { CountRequest } from '../../src/webhooks/queue/delivery-queue.ts';
 import { type Delivery, newDelivery, redeliveryOf } from '../../src/webhooks/queue/delivery.ts';
 import { type Redelivery, redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { backends, keeping, openElsewhere } from './backends.ts';
+import { backends, onStore, keeping, openElsewhere } from './backends.ts';
 import { webhook } from './definitions.ts';
 import {
   bytesOf,
@@ -60,9 +60,10 @@ const linksOf = async (store: Store, ...of: string[]) => {
 };
 
 describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
+  const it = onStore(open);
+
   describe('a missed delivery', () => {
-    it('is stored, is not pending, and is never claimed', async () => {
-      const store = await open();
+    it('is stored, is not pending, and is never claimed', async ({ store }) => {
       const pending = delivery('a1', 1);
       const added = () => [pending, missed('b1', 1)];
       expect(await store.deliveries.publish(added, { eventId: 'e', at: 1 })).toBe(1);
@@ -76,8 +77,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
   });
 
   describe('redeliver', () => {
-    it('repeats what matches, in portions, and links the two deliveries', async () => {
-      const store = await open();
+    it('repeats what matches, in portions, and links the two deliveries', async ({ store }) => {
       await publish(store, delivery('a1', 1), delivery('a2', 2), delivery('a3', 3), ping('a4', 4));
       await claim(store, 9);
       await end(store, 'a1', 10, 'failed');
@@ -109,8 +109,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect((await claim(store, 50)).ids).toHaveLength(2);
     });
 
-    it('repeats what every kind of filter matches', async () => {
-      const store = await open();
+    it('repeats what every kind of filter matches', async ({ store }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id, n) => missed(id, n + 1)));
       await claim(store, 9);
       const filters: [DeliveryFilter, number][] = [
@@ -126,8 +125,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       }
     });
 
-    it('repeats a redelivery that failed, but not within the same moment', async () => {
-      const store = await open();
+    it('repeats a redelivery that failed, but not within the same moment', async ({ store }) => {
       await publish(
         store,
         { ...missed('a1', 30), redeliveryOf: 'a0' },
@@ -138,8 +136,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await linksOf(store, 'a2')).toEqual([null]);
     });
 
-    it('repeats only what ended after the given moment', async () => {
-      const store = await open();
+    it('repeats only what ended after the given moment', async ({ store }) => {
       await publish(store, missed('a1', 1), missed('a2', 2), missed('a3', 3));
       const redelivery = { ...(await request(store)), endedAfter: 2 };
       await store.update((transaction) => transaction.put(redeliveries, redelivery));
@@ -147,8 +144,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await linksOf(store, 'a1', 'a2')).toEqual([null, null]);
     });
 
-    it('creates nothing for an inactive webhook, or after the redelivery has ended', async () => {
-      const store = await open();
+    it('creates nothing for an inactive webhook, or after the redelivery has ended', async ({ store }) => {
       await publish(store, missed('a1', 1));
       const redelivery = await request(store);
       await store.update((transaction) => transaction.put(webhooks, webhook('a', { active: false })));
@@ -163,8 +159,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await linksOf(store, 'a1')).toEqual([null]);
     });
 
-    it('repeats each delivery once, if several processes do it at the same moment', async () => {
-      const store = await open();
+    it('repeats each delivery once, if several processes do it at the same moment', async ({ store }) => {
       await publish(store, ...Array.from({ length: 40 }, (_, n) => missed(`a${n}`, n)));
       const redelivery = await request(store);
       const elsewhere = await openElsewhere(store);
@@ -179,8 +174,9 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
   });
 
   describe('countMatched', () => {
-    it('counts what a redelivery repeats: nothing pending, delivered, redelivered, and no ping', async () => {
-      const store = await open();
+    it('counts what a redelivery repeats: nothing pending, delivered, redelivered, and no ping', async ({
+      store,
+    }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => delivery(id, 1)), ping('a6', 1));
       await claim(store, 9, 9);
       expect(await count(store, ['a'])).toEqual({});
@@ -197,15 +193,13 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await count(store, ['a'], { requestedAt: 9 })).toEqual({});
     });
 
-    it('stops at the bound of each webhook', async () => {
-      const store = await open();
+    it('stops at the bound of each webhook', async ({ store }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2', 'b3'].map((id, n) => missed(id, n)));
       expect(await count(store, ['a', 'b'], { most: 2 })).toEqual({ a: 2, b: 2 });
       expect(await count(store, [])).toEqual({});
     });
 
-    it('counts only what ended after a moment of each webhook', async () => {
-      const store = await open();
+    it('counts only what ended after a moment of each webhook', async ({ store }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2'].map((id, n) => missed(id, n)));
       const counted = await store.deliveries.countMatched({
         webhooks: [{ id: 'a', endedAfter: 1 }, { id: 'b' }],
@@ -217,8 +211,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     });
   });
 
-  it('marks a finished delivery as redelivered, and no pending one', async () => {
-    const store = await open();
+  it('marks a finished delivery as redelivered, and no pending one', async ({ store }) => {
     await publish(store, missed('a1', 1), delivery('a2', 2));
     await store.update(({ deliveries }) => {
       for (const [index, of] of [missed('a1', 1), delivery('a2', 2)].entries()) {

@@ -1,8 +1,8 @@
 // Contract of finding deliveries by filter; every store runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { type DeliveryFilter, matchesDeliveryFilter } from '../../src/webhooks/queue/delivery-filter.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
-import { backends } from './backends.ts';
+import { backends, onStore } from './backends.ts';
 import { attempted, claim, claimed, complete, delivery, discard, end, publish, retry } from './deliveries.ts';
 
 /** A delivery of an event of its own type. */
@@ -18,6 +18,8 @@ const missed = (id: string, createdAt: number, type: string): Delivery => ({
 });
 
 describe.each(backends)('deliveries of the %s store', (_name, open) => {
+  const it = onStore(open);
+
   const filters: DeliveryFilter[] = [
     {},
     { webhookId: 'a' },
@@ -42,8 +44,7 @@ describe.each(backends)('deliveries of the %s store', (_name, open) => {
     { from: 4, to: 3 },
   ];
 
-  it('are found by every filter, newest first', async () => {
-    const store = await open();
+  it('are found by every filter, newest first', async ({ store }) => {
     await publish(store, typed('a1', 1, 'Opened', 'shared'), typed('b1', 1, 'Opened', 'shared'));
     await publish(store, typed('a2', 2, 'Closed'), typed('b2', 2, 'Closed'), typed('a3', 2, 'Opened'));
     await claim(store, 2);
@@ -79,8 +80,7 @@ describe.each(backends)('deliveries of the %s store', (_name, open) => {
     }
   });
 
-  it('are counted up to 10,000', async () => {
-    const store = await open();
+  it('are counted up to 10,000', async ({ store }) => {
     const all = Array.from({ length: 10_001 }, (_, n) => delivery(`a${n}`, n));
     for (let first = 0; first < all.length; first += 2_500)
       await publish(store, ...all.slice(first, first + 2_500));

@@ -1,8 +1,8 @@
 // Contract of the job store; every store runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
-import { backends, openElsewhere } from './backends.ts';
+import { backends, onStore, openElsewhere } from './backends.ts';
 import { job, plan, tryToChange } from './definitions.ts';
 
 const archive = (store: Store, ...jobs: Job[]) =>
@@ -15,6 +15,8 @@ const append = (store: Store, jobId: string, from: number, ...numbers: number[])
   store.update((transaction) => transaction.jobs.appendMessages(jobId, from, messages(...numbers)));
 
 describe.each(backends)('the job store of the %s store', (_name, open) => {
+  const it = onStore(open);
+
   it('is empty at first', async () => {
     const { jobs } = await open();
     expect(await jobs.find('job-1')).toBeUndefined();
@@ -24,8 +26,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await jobs.messages('job-1')).toEqual([]);
   });
 
-  it('finds archived jobs', async () => {
-    const store = await open();
+  it('finds archived jobs', async ({ store }) => {
     const reason = 'no image';
     const reverting = { left: [1], refused: [], then: 'failed' as const, since: 1, reason };
     const failed = job(2, { state: 'failed', reason, reverting });
@@ -37,8 +38,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     }
   });
 
-  it('returns archived jobs below a number by page, newest first', async () => {
-    const store = await open();
+  it('returns archived jobs below a number by page, newest first', async ({ store }) => {
     for (const number of [1, 2, 10, 3, 9]) await archive(store, job(number));
     const page = async (below: number, start: number, num: number) => {
       const { jobs, total } = await store.jobs.page(below, start, num);
@@ -53,8 +53,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await page(1, 0, 10)).toEqual([0]);
   });
 
-  it('finds the newest job that has installed a version, however it has ended', async () => {
-    const store = await open();
+  it('finds the newest job that has installed a version, however it has ended', async ({ store }) => {
     const installed = (...ids: string[]) => ({
       hops: { all: [], done: 1, installedAt: Object.fromEntries(ids.map((id) => [id, 1])) },
     });
@@ -69,8 +68,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await installing('"v2"')).toBeUndefined();
   });
 
-  it('stores, replaces and deletes plans', async () => {
-    const store = await open();
+  it('stores, replaces and deletes plans', async ({ store }) => {
     const save = (workloads: number) =>
       store.update((transaction) => transaction.jobs.savePlan(plan('job-1', { workloads })));
     await save(1);
@@ -84,8 +82,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await store.jobs.plan('job-1')).toBeUndefined();
   });
 
-  it('appends messages to each job in order', async () => {
-    const store = await open();
+  it('appends messages to each job in order', async ({ store }) => {
     await append(store, 'job-1', 0, 1, 2);
     await append(store, 'job-2', 0, 9);
     await append(store, 'job-1', 2);
@@ -100,8 +97,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     }
   });
 
-  it('returns values through which the stored ones cannot be changed', async () => {
-    const store = await open();
+  it('returns values through which the stored ones cannot be changed', async ({ store }) => {
     await archive(store, job(1));
     await store.update((transaction) => transaction.jobs.savePlan(plan('job-1')));
     await append(store, 'job-1', 0, 1);
@@ -114,8 +110,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     expect(await store.jobs.messages('job-1')).toEqual(messages(1));
   });
 
-  it('returns messages that do not change with the job', async () => {
-    const store = await open();
+  it('returns messages that do not change with the job', async ({ store }) => {
     await append(store, 'job-1', 0, 1);
     const before = await store.jobs.messages('job-1');
     await append(store, 'job-1', 1, 2);

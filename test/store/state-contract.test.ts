@@ -1,15 +1,16 @@
 // Contract of the replicated state and of updates; every store runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
-import { backends, openElsewhere } from './backends.ts';
+import { backends, onStore, openElsewhere } from './backends.ts';
 import { cell, job, others, plan, row, rows } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
-  it('stores rows by key, and cells with an initial value', async () => {
-    const store = await open();
+  const it = onStore(open);
+
+  it('stores rows by key, and cells with an initial value', async ({ store }) => {
     expect(store.get(rows, 'a')).toBeUndefined();
     expect(store.read(cell)).toEqual({ n: 0 });
     await store.update((transaction) => {
@@ -28,8 +29,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(elsewhere.read(cell)).toEqual({ n: 5 });
   });
 
-  it('stores more rows than one statement writes, in one update', async () => {
-    const store = await open();
+  it('stores more rows than one statement writes, in one update', async ({ store }) => {
     await store.update((transaction) => {
       for (let n = 0; n < 10_001; n += 1) transaction.put(rows, row(String(n), 1));
     });
@@ -38,8 +38,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(elsewhere.get(rows, '10000')).toEqual(row('10000', 1));
   });
 
-  it('lets a transaction see its own writes', async () => {
-    const store = await open();
+  it('lets a transaction see its own writes', async ({ store }) => {
     await store.update((transaction) => transaction.put(rows, row('a')));
     const seen = await store.update((transaction) => {
       transaction.put(rows, row('b'));
@@ -55,8 +54,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(seen).toEqual({ a: undefined, b: row('b'), all: ['b'], cell: { n: 9 } });
   });
 
-  it('counts the rows and the bytes of a table, in a transaction with its own writes', async () => {
-    const store = await open();
+  it('counts the rows and the bytes of a table, in a transaction with its own writes', async ({ store }) => {
     const sizeIn = (reader: Pick<Store, 'count' | 'bytes'>) => [reader.count(rows), reader.bytes(rows)];
     expect(sizeIn(store)).toEqual([0, 0]);
     await store.update((transaction) => {
@@ -77,8 +75,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(sizeIn(await openElsewhere(store))).toEqual([1, 1]);
   });
 
-  it('reports what a rule has changed, without the other updates of the moment', async () => {
-    const store = await open();
+  it('reports what a rule has changed, without the other updates of the moment', async ({ store }) => {
     await store.update((transaction) => {
       transaction.put(rows, row('a', 0));
       transaction.write(cell, { n: 0 });
@@ -101,8 +98,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     );
   });
 
-  it('changes nothing in any port if the rule throws', async () => {
-    const store = await open();
+  it('changes nothing in any port if the rule throws', async ({ store }) => {
     await store.update((transaction) => {
       transaction.put(rows, row('a', 1));
       transaction.jobs.savePlan(plan('job-2'));
@@ -141,8 +137,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect((await claim(store, 5)).ids).toEqual(['a2']);
   });
 
-  it('changes nothing in any port if a claim is lost', async () => {
-    const store = await open();
+  it('changes nothing in any port if a claim is lost', async ({ store }) => {
     await enqueue(store, delivery('a1', 1), delivery('b1', 1), delivery('c1', 5));
     await claim(store, 1);
     await deleteAll(store, 'a');
@@ -173,8 +168,9 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(await store.deliveries.find('b1')).toEqual(ended(delivery('b1', 1), 9));
   });
 
-  it('commits the writes to all ports, in the order of the calls, also for another process', async () => {
-    const store = await open();
+  it('commits the writes to all ports, in the order of the calls, also for another process', async ({
+    store,
+  }) => {
     await enqueue(store, delivery('a1', 1));
     await store.update((transaction) => {
       transaction.put(rows, row('a', 3));
@@ -202,8 +198,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     }
   });
 
-  it('commits updates although others fail at the same moment', async () => {
-    const store = await open();
+  it('commits updates although others fail at the same moment', async ({ store }) => {
     const results = await Promise.allSettled(
       Array.from({ length: 9 }, (_, n) =>
         store.update((transaction) => {
@@ -222,8 +217,9 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.read(cell)).toEqual({ n: 6 });
   });
 
-  it('changes the version of the tables and cells that an update touched, and of no others', async () => {
-    const store = await open();
+  it('changes the version of the tables and cells that an update touched, and of no others', async ({
+    store,
+  }) => {
     const before = [store.version(rows), store.version(others), store.version(cell)];
     await store.update((transaction) => {
       transaction.put(rows, row('a'));
@@ -233,8 +229,9 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect([store.version(others), store.version(cell)]).toEqual(before.slice(1));
   });
 
-  it('calls a listener after every update, when the change can be read, until it unsubscribes', async () => {
-    const store = await open();
+  it('calls a listener after every update, when the change can be read, until it unsubscribes', async ({
+    store,
+  }) => {
     const seen = new Set<number>();
     const stop = store.onUpdate(() => seen.add(store.read(cell).n));
     for (const n of [1, 2]) {
@@ -246,8 +243,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(seen).not.toContain(3);
   });
 
-  it('returns frozen values', async () => {
-    const store = await open();
+  it('returns frozen values', async ({ store }) => {
     await store.update((transaction) => {
       transaction.put(rows, { id: 'a', inner: { n: 1 } });
       transaction.write(cell, { n: 1 });
@@ -258,8 +254,9 @@ describe.each(backends)('the %s store', (_name, open) => {
     }
   });
 
-  it('reports its own process as alive, unknown processes as not alive, and no problems', async () => {
-    const store = await open();
+  it('reports its own process as alive, unknown processes as not alive, and no problems', async ({
+    store,
+  }) => {
     expect(store.isAlive(store.self)).toBe(true);
     expect(store.isAlive('unknown')).toBe(false);
     expect(store.isAlive('')).toBe(false);
@@ -268,8 +265,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.problems()).toEqual([]);
   });
 
-  it('shows every rule what the rules before it have changed', async () => {
-    const store = await open();
+  it('shows every rule what the rules before it have changed', async ({ store }) => {
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
     const read = (transaction: Transaction) => transaction.get(rows, 'a');
     const seen = await Promise.all([

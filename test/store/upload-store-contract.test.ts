@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { ServiceError } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type Upload, addUpload, listUploads, uploads } from '../../src/uploads/upload.ts';
-import { backends, createTestDatabase, openElsewhere } from './backends.ts';
+import { backends, onStore, createTestDatabase, openElsewhere } from './backends.ts';
 import { upload } from './definitions.ts';
 
 /** Converts the bytes to text: comparing large arrays is slow. */
@@ -29,8 +29,9 @@ const noRoom = 'all uploads together must be at most 10 bytes; delete some first
 const idsOf = (store: Store) => listUploads(store).map(({ itemID }) => itemID);
 
 describe.each(backends)('the uploads of the %s store', (_name, open) => {
-  it('have contents, which are added and removed', async () => {
-    const store = await open();
+  const it = onStore(open);
+
+  it('have contents, which are added and removed', async ({ store }) => {
     expect(await contentOf(store, 'u1')).toBeUndefined();
     await store.uploads.add('u1', Buffer.from('one'));
     await store.uploads.add('u2', Buffer.from('two'));
@@ -43,8 +44,7 @@ describe.each(backends)('the uploads of the %s store', (_name, open) => {
       expect([await contentOf(one, 'u1'), await contentOf(one, 'u2')]).toEqual([undefined, 'two']);
   });
 
-  it('are listed, oldest first', async () => {
-    const store = await open();
+  it('are listed, oldest first', async ({ store }) => {
     const described = upload('u1', 3, { date: 5, description: 'with "quotes"', itemName: 'Zürich.json' });
     const later = [upload('u0', 3, { date: 6 }), upload('u2', 3, { date: 6 })];
     for (const one of [...later.toReversed(), described]) expect(await add(store, one)).toBeUndefined();
@@ -52,8 +52,7 @@ describe.each(backends)('the uploads of the %s store', (_name, open) => {
       expect(listUploads(one)).toEqual([described, ...later]);
   });
 
-  it('refuse a file that would exceed the bytes of all uploads together', async () => {
-    const store = await open();
+  it('refuse a file that would exceed the bytes of all uploads together', async ({ store }) => {
     expect(await add(store, upload('u1', 11), 10)).toBe(noRoom);
     expect(await add(store, upload('u1', 6), 10)).toBeUndefined();
     expect(await add(store, upload('u2', 5), 10)).toBe(noRoom);
@@ -66,8 +65,7 @@ describe.each(backends)('the uploads of the %s store', (_name, open) => {
     expect(await add(store, upload('u7', 1), 10)).toBe(noRoom);
   });
 
-  it('hold the limit for files of the same moment, in all processes', async () => {
-    const store = await open();
+  it('hold the limit for files of the same moment, in all processes', async ({ store }) => {
     const other = await openElsewhere(store);
     const results = await Promise.all(
       [1, 2, 3, 4, 5].map((n) => add(n % 2 === 0 ? store : other, upload(`u${n}`, 4), 10)),
@@ -91,8 +89,7 @@ describe.each(backends)('the uploads of the %s store', (_name, open) => {
     expect(await contentOf(await openElsewhere(store), 'u')).toBe(kept);
   });
 
-  it('have large contents', async () => {
-    const store = await open();
+  it('have large contents', async ({ store }) => {
     const bytes = randomBytes(5 * 1024 * 1024);
     const digest = (of: Uint8Array | undefined) =>
       createHash('sha256')

@@ -1,10 +1,10 @@
 // Contract of values: the store returns them exactly as they were written, also in another process; every store
 // runs this suite.
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Step } from '../../src/upgrades/planning/plan.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { uploads } from '../../src/uploads/upload.ts';
-import { backends, openElsewhere } from './backends.ts';
+import { backends, onStore, openElsewhere } from './backends.ts';
 import { type Keepsake, job, keepsakes, notebook, plan, upload } from './definitions.ts';
 import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';
 
@@ -131,8 +131,9 @@ const all: Keepsake[] = [
 const byId = (rows: Iterable<Keepsake>) => new Map([...rows].map((row) => [row.id, row]));
 
 describe.each(backends)('the %s store returns values unchanged', (_name, open) => {
-  it('from tables', async () => {
-    const store = await open();
+  const it = onStore(open);
+
+  it('from tables', async ({ store }) => {
     await store.update((transaction) => all.forEach((one) => transaction.put(keepsakes, one)));
     const elsewhere = await openElsewhere(store);
     expect(byId(elsewhere.all(keepsakes))).toStrictEqual(byId(all));
@@ -147,8 +148,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect([...(await openElsewhere(again)).all(keepsakes)]).toEqual([]);
   });
 
-  it('from cells', async () => {
-    const store = await open();
+  it('from cells', async ({ store }) => {
     for (const value of [...data, ...texts, null]) {
       await store.update((transaction) => transaction.write(notebook, { data: value }));
       expect(store.read(notebook)).toStrictEqual({ data: value });
@@ -157,8 +157,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect((await openElsewhere(store)).read(notebook)).toStrictEqual({ data: [...data, ...texts, null] });
   });
 
-  it('from deliveries', async () => {
-    const store = await open();
+  it('from deliveries', async ({ store }) => {
     const given = [...texts, ...data].map((value, index): Delivery => {
       const text = texts[index] ?? '';
       const event = {
@@ -178,8 +177,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     for (const one of given) expect(claimed(store, one.id)).toStrictEqual(one);
   });
 
-  it('from the attempts of deliveries', async () => {
-    const store = await open();
+  it('from the attempts of deliveries', async ({ store }) => {
     const outcomes = [...texts, '\0', 'a\0b', null];
     await publish(store, ...outcomes.map((_, index) => delivery(`a${index}`, 1)));
     await claim(store, 1, 1000);
@@ -193,8 +191,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
       for (const one of changed) expect(await deliveries.find(one.id)).toStrictEqual(one);
   });
 
-  it('from ids of webhooks and events', async () => {
-    const store = await open();
+  it('from ids of webhooks and events', async ({ store }) => {
     const ids = texts.filter((text) => text.length < 1000);
     await publish(store, ...ids.map((webhookId, n) => delivery(`a${n}`, 1, { webhookId })));
     for (const eventId of ids) await store.deliveries.publish(() => [], { eventId, at: 1 });
@@ -215,8 +212,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
       });
   });
 
-  it('from jobs, plans and messages', async () => {
-    const store = await open();
+  it('from jobs, plans and messages', async ({ store }) => {
     const values = [...texts, ...numbers].map(String);
     const jobs = values.map((text, index) =>
       job(index + 1, {
@@ -243,8 +239,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect(await elsewhere.jobs.messages('job')).toStrictEqual(messages);
   });
 
-  it('from uploads', async () => {
-    const store = await open();
+  it('from uploads', async ({ store }) => {
     const short = texts.filter((text) => text.length < 1000);
     const described = short.map((value, index) =>
       upload(`u${index}`, 0, { itemName: value, description: value, contentType: value }),

@@ -17,8 +17,7 @@ it('a patch fails and is reverted if another client has set a former image since
   await waitForCode(2906);
   await setImage('map-server', 'map-server:1');
   cluster.kubelet.heal('stuck');
-  const { state, messages } = await end();
-  expect(state).toBe('failed');
+  const { messages } = await end('failed');
   expect(textsOf(messages, 2901)).toEqual([
     'The job failed at the step "Check all workloads": deployment/map-server has the image map-server:1 in its container map-server ' +
       'instead of map-server:2.',
@@ -30,7 +29,7 @@ it('a patch fails and is reverted if another client has set a former image since
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
   expect(await ask('upgrades/currentVersion')).toMatchObject({ build: '1234' });
   await resume();
-  expect((await end()).state).toBe('success');
+  await end('success');
   expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
 });
 
@@ -42,13 +41,11 @@ it.each(['map-server:1', 'map-server:9'])(
     await waitForCode(2906);
     await setImage('map-server', image);
     cluster.kubelet.heal('stuck');
-    const failed = await end();
-    expect(failed.state).toBe('failed');
+    const failed = await end('failed');
     expect(textsOf(failed.messages, 2901)[0]).toContain(`deployment/map-server has the image ${image} `);
     expect(await images()).toEqual([image, 'map-tiles:2']);
     await resume();
-    const { state, messages, codes } = await end();
-    expect(state).toBe('success');
+    const { messages, codes } = await end('success');
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
     expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
       'The workload deployment/map-server was updated with the image map-server:2.',
@@ -65,8 +62,7 @@ describe('a resumed release', () => {
     await opened.waitForCode(2906);
     for (const name of ['map-server', 'map-tiles']) await opened.setImage(name, `${name}:9`);
     opened.cluster.kubelet.heal('stuck');
-    const failed = await opened.end();
-    expect(failed.state).toBe('failed');
+    const failed = await opened.end('failed');
     return { ...opened, failed };
   }
 
@@ -78,8 +74,7 @@ describe('a resumed release', () => {
     expect(refused.codes.slice(failed.codes.length)).toEqual([2902, 2165, 2038, 2901, 2166]);
     expect(await images()).toEqual(['map-server:2', 'map-tiles:9']);
     await resume();
-    const { state, codes } = await end();
-    expect(state).toBe('success');
+    const { codes } = await end('success');
     expect(codes.slice(refused.codes.length)).toEqual([2902, 2165, 2038, 2166, 2011, 2012]);
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
   });
@@ -92,8 +87,7 @@ describe('a resumed release', () => {
       act: () => setImage('map-server', 'map-server:9'),
     });
     await resume();
-    const { state, messages, codes } = await end();
-    expect(state).toBe('failed');
+    const { messages, codes } = await end('failed');
     expect(codes.slice(failed.codes.length)).toEqual([2902, 2165, 2038, 2038, 2901, 2166]);
     expect(textsOf(messages, 2901).at(-1)).toContain('deployment/map-server has the image map-server:9 ');
   });
@@ -102,18 +96,16 @@ describe('a resumed release', () => {
 it('a rollback is checked too', async () => {
   const { cluster, start, end, setImage, waitForCode, images, resume } = await openUpgrade([]);
   await start('upgrade', 'pat_next');
-  expect((await end()).state).toBe('success');
+  await end('success');
   await createTemplate(cluster, hold);
   await start('rollback', 'pat');
   await waitForCode(2906);
   await setImage('map-tiles', 'map-tiles:3');
   cluster.kubelet.heal('stuck');
-  const failed = await end();
-  expect(failed.state).toBe('failed');
+  const failed = await end('failed');
   expect(textsOf(failed.messages, 2901)[0]).toContain('instead of map-tiles:2.');
   await resume();
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   expect(textsOf(messages.slice(failed.messages.length), 2038, 2904)).toEqual([
     'The workload deployment/map-tiles was put back to the image map-tiles:2 of the version.',
   ]);
@@ -193,7 +185,7 @@ describe('a workload with its images', () => {
     const { cluster, end, images } = await disturb('pat', change);
     if (!isReal) await waitForCheck(cluster, 'map-server');
     cluster.pauseDeployments(0);
-    expect((await end()).state).toBe('success');
+    await end('success');
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
   });
 
@@ -202,8 +194,7 @@ describe('a workload with its images', () => {
       ...fast(),
       rolloutTimeoutMs: 20_000,
     });
-    const { state, messages } = await end();
-    expect(state).toBe('failed');
+    const { messages } = await end('failed');
     expect(textsOf(messages, 2901)[0]).toMatch(
       /"Check all workloads": deployment\/map-server: no progress for \d+ seconds: of 2 wanted pods .*map-server\S+ is not ready/,
     );
@@ -220,8 +211,7 @@ describe('a workload with its images', () => {
         .poll(async () => JSON.stringify(await cluster.pods('Deployment', 'map-server')))
         .toContain('lastState');
     });
-    const { state, messages } = await end();
-    expect(state).toBe('failed');
+    const { messages } = await end('failed');
     expect(textsOf(messages, 2901)).toEqual([
       expect.stringMatching(
         /"Check all workloads": deployment\/map-\w+: the container map-\w+ of the pod map-\S+ has ended since the rollout \(Error, exit code 1\)\.$/,
@@ -239,7 +229,7 @@ describe('a workload with its images', () => {
         await expect.poll(pods).toContain(`"restartCount":${times}`);
       };
       const upgrade = await disturb('rel', (opened) => crash(opened, 1), fast(20));
-      expect((await upgrade.end()).state).toBe('failed');
+      await upgrade.end('failed');
       const { requests } = upgrade.cluster.faults;
       requests.length = 0;
       await upgrade.server.runtime.advance(1000);
@@ -259,7 +249,7 @@ describe('a workload with its images', () => {
         .poll(async () => JSON.stringify(await on.pods('Deployment', 'map-server')))
         .toContain('lastState');
     });
-    expect((await end()).state).toBe('failed');
+    await end('failed');
     expect(cluster.faults.requests.some(({ path }) => path.includes('continue=0'))).toBe(true);
   });
 
@@ -268,7 +258,7 @@ describe('a workload with its images', () => {
     // The clock of the node is an hour ahead.
     cluster.kubelet.crash('2', { at: Date.now() + 3_600_000 });
     await start('upgrade', 'pat');
-    expect((await end()).state).toBe('success');
+    await end('success');
     expect(JSON.stringify(await cluster.pods('Deployment', 'map-tiles'))).toContain('lastState');
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
   });
@@ -278,13 +268,11 @@ describe('a workload with its images', () => {
       ...fast(),
       rolloutTimeoutMs: 20_000,
     });
-    const failed = await end();
-    expect(failed.state).toBe('failed');
+    const failed = await end('failed');
     cluster.faults.requests.length = 0;
     cluster.kubelet.heal('2-stuck');
     await resume();
-    const { state, codes } = await end();
-    expect(state).toBe('success');
+    const { codes } = await end('success');
     expect(codes.slice(failed.codes.length)).toEqual([2902, 2165, 2166, 2011, 2012]);
     expect(cluster.faults.requests.filter(({ method }) => method === 'PATCH')).toEqual([]);
   });
@@ -303,7 +291,7 @@ describe('a workload with its images', () => {
       cluster.pauseDeployments(0);
       await waitForCheck(cluster, 'map-tiles');
       cluster.kubelet.heal('2-stuck');
-      expect((await end()).state).toBe('success');
+      await end('success');
       const { status } = await cluster.read('Deployment', 'map-tiles');
       expect(status).toMatchObject({ replicas: 2, updatedReplicas: 2, availableReplicas: 2 });
     },
@@ -337,8 +325,7 @@ it('a release with a workload that is gone fails at once and names it', async ()
   await cluster.request('DELETE', path);
   await breakSidecar(cluster);
   cluster.kubelet.heal('1-stuck');
-  const { state, messages } = await end();
-  expect(state).toBe('failed');
+  const { messages } = await end('failed');
   expect(textsOf(messages, 2901)[0]).toMatch(
     /"Check all workloads": deployment\/map-tiles no longer exists\.$/,
   );
@@ -382,8 +369,7 @@ it('a resumed release does not say of a workload that an earlier run has patched
     'The job failed at the step "Update deployment deployment/map-tiles": deployment/map-tiles no longer exists.',
   ]);
   await resume();
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
     'The workload deployment/map-tiles already has the image map-tiles:2.',
   ]);
@@ -392,11 +378,10 @@ it('a resumed release does not say of a workload that an earlier run has patched
 it('a rollback does not say of a workload that another client has put back that it was put back', async () => {
   const { start, end, setImage } = await openUpgrade([]);
   await start('upgrade', 'pat_next');
-  expect((await end()).state).toBe('success');
+  await end('success');
   await setImage('map-server', 'map-server:2');
   await start('rollback', 'pat');
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   expect(textsOf(messages, 2904)).toEqual([
     'The workload deployment/map-tiles was put back to the image map-tiles:2 of the version.',
     'The workload deployment/map-server already has the image map-server:2 of the version.',

@@ -56,8 +56,7 @@ const textsOf = (messages: readonly { code: number; message: string }[], ...code
 it('a patch updates one workload after another, with messages for each', async () => {
   const { start, end, images, ask } = await open([patch('pat', '1300', '1234', '2')]);
   expect(await start('upgrade', 'pat')).toMatchObject({ status: { state: 'in_progress' } });
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   expect(textsOf(messages, 2291, 2038, 2173)).toEqual([
     '2291 Patch update of the module deployment/map-server started.',
     '2038 The workload deployment/map-server was updated with the image map-server:2.',
@@ -79,7 +78,7 @@ it('workloads without the images of the installed version are shown, and an upgr
     patch('pat_b', '1301', '1300', '3'),
   ]);
   await start('upgrade', 'pat');
-  expect((await end()).state).toBe('success');
+  await end('success');
   const refusal = ['versionManifest: 10.9.1.1300 is installed already.'];
   expect((await start('plan', 'pat')).problems).toEqual(refusal);
   // Pinned by its digest, it has the image.
@@ -99,9 +98,9 @@ it('workloads without the images of the installed version are shown, and an upgr
   const act = { status: 422 };
   cluster.faults.inject({ method: 'PATCH', path: /map-tiles/, act });
   await start('upgrade', 'pat');
-  expect((await end()).state).toBe('failed');
+  await end('failed');
   await resume();
-  expect((await end()).state).toBe('success');
+  await end('success');
   expect((await images()).slice(1)).toEqual(['map-tiles:2', 'store-queue:2']);
   expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
   expect((await start('plan', 'pat')).problems).toEqual(refusal);
@@ -110,7 +109,7 @@ it('workloads without the images of the installed version are shown, and an upgr
 it('workloads that only the release from before Steward names may have any images', async () => {
   const { start, end } = await open([patch('pat', '1300', '1234', '2', ['MAP_SERVER'])]);
   await start('upgrade', 'pat');
-  expect((await end()).state).toBe('success');
+  await end('success');
   expect((await start('plan', 'pat')).problems).toEqual([
     'versionManifest: 10.9.1.1300 is installed already.',
   ]);
@@ -125,7 +124,7 @@ it('an upgrade with the digest of a plan is refused if another client has change
   expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ error: { code: 409 } });
   await setImage('map-server', 'map-server:1');
   expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ status: { state: 'in_progress' } });
-  expect((await end()).state).toBe('success');
+  await end('success');
 });
 
 it('an upgrade request reads the inventory of the cluster once', async () => {
@@ -133,7 +132,7 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
   const { requests } = cluster.faults;
   const before = requests.length;
   expect(await start('upgrade', 'pat')).toMatchObject({ status: { state: 'in_progress' } });
-  expect((await end()).state).toBe('success');
+  await end('success');
   const firstPatch = requests.findIndex(({ method }, index) => index >= before && method === 'PATCH');
   expect(firstPatch).toBeGreaterThan(before);
   const count = (method: string, path: RegExp) =>
@@ -165,8 +164,7 @@ it('a release is installed by component and then its patches, and the plan names
     ],
   });
   await start('upgrade', 'rel', fields);
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   const codes = messages
     .map(({ code }) => code)
     .filter((code) => [2134, 2101, 2038, 2103, 2175, 2132, 2291, 2173].includes(code));
@@ -203,8 +201,7 @@ it('a failed patch is reverted, and can be repeated when its cause is gone', asy
     },
   ]);
   await start('upgrade', 'pat');
-  const { state, messages } = await end();
-  expect(state).toBe('failed');
+  const { messages } = await end('failed');
   expect(textsOf(messages, 2901, 2904)).toEqual([
     expect.stringMatching(
       /^2901 The job failed at the step "Verify module statefulset\/store-queue": statefulset\/store-queue: the pod store-queue-1 cannot pull the image store-queue:2-missing/,
@@ -215,7 +212,7 @@ it('a failed patch is reverted, and can be repeated when its cause is gone', asy
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
   cluster.kubelet.heal('missing');
   await start('upgrade', 'pat');
-  expect((await end()).state).toBe('success');
+  await end('success');
 });
 
 it('a failed release is not reverted, and continues when it is resumed', async () => {
@@ -229,13 +226,11 @@ it('a failed release is not reverted, and continues when it is resumed', async (
     },
   ]);
   await start('upgrade', 'rel');
-  const failed = await end();
-  expect(failed.state).toBe('failed');
+  await end('failed');
   expect(await images()).toEqual(['map-server:2-missing', 'map-tiles:1', 'store-queue:1']);
   cluster.kubelet.heal('missing');
   await resume();
-  const { state, codes } = await end();
-  expect(state).toBe('success');
+  const { codes } = await end('success');
   expect(codes.filter((code) => code === 2038)).toHaveLength(3);
 });
 
@@ -247,8 +242,7 @@ it('a rollback restores what was recorded before the job from its version, and e
   ]);
   const run = async (operation: string, id: string) => {
     await start(operation, id);
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     return textsOf(messages, 2904);
   };
   const pinned = `map-server@sha256:${'a'.repeat(64)}`;
@@ -288,8 +282,7 @@ it('as many workloads are updated at once as parallelism allows', async () => {
   await start('upgrade', 'pat');
   await waitForCode(2038, 2);
   cluster.kubelet.heal('stuck');
-  const { state, codes } = await end();
-  expect(state).toBe('success');
+  const { codes } = await end('success');
   const moduleCodes = codes.filter((code) => [2291, 2038, 2173].includes(code));
   expect(moduleCodes).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
 });
@@ -321,8 +314,7 @@ it.each([
     },
   });
   await start('upgrade', 'pat');
-  const { state, messages } = await end();
-  expect(state).toBe('failed');
+  const { messages } = await end('failed');
   const failures = textsOf(messages, 2901);
   expect(failures).toHaveLength(5);
   expect(failures[4]).toBe(

@@ -21,8 +21,7 @@ describe('a step template', () => {
       { step: 'after', jobSpec: { activeDeadlineSeconds: 10_000 } },
     ]);
     const { jobId } = await start('upgrade', 'pat');
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     const [before, after] = (await jobs()).sort((a, b) => (a.metadata.name < b.metadata.name ? 1 : -1));
     const short = jobId.slice(0, 8);
     expect(before?.metadata).toMatchObject({
@@ -75,7 +74,7 @@ describe('a step template', () => {
       },
     ]);
     await start('upgrade', 'pat');
-    expect((await end()).state).toBe('success');
+    await end('success');
     const { template } = (await jobs())[0]?.spec ?? {};
     expect(template).toMatchObject({ metadata: { labels: { own: 'label' } } });
     expect(template?.spec).toMatchObject(newField);
@@ -91,8 +90,7 @@ describe('a step template', () => {
     await expect.poll(async () => (await jobs()).length).toBe(1);
     expect((await read()).messages.at(-1)?.code).toBe(2180);
     cluster.kubelet.heal('stuck');
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     expect(textsOf(messages, 2180, 2181)).toEqual([
       'Post-upgrade operations for logging started.',
       'Post-upgrade operations for logging succeeded.',
@@ -104,8 +102,7 @@ describe('a step template', () => {
       { step: 'database-engine', args: ['{ "catalog": {"status": "success", "to": "16.3"} }'] },
     ]);
     await start('upgrade', 'rel');
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     expect(textsOf(messages, 2153)).toEqual(['{"catalog":{"status":"success","to":"16.3"}}']);
     // One step of the database is performed, so its frame is not skipped.
     expect(textsOf(messages, 2108, 2087)).toEqual([
@@ -142,8 +139,7 @@ describe('a step without a template', () => {
     ]);
     expect(plan.steps.find(({ id }) => id === 'update')?.workload).toBe('deployment/map-server');
     await start('upgrade', 'rel');
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     const prefix = 'Skipped (no step template): ';
     expect(messages.filter(({ message }) => message.startsWith(prefix)).map(({ code }) => code)).toEqual([
       2094, 2281, 2288, 2108, 2087, 2144, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109, 2187, 2188, 2180,
@@ -186,8 +182,7 @@ describe('a failed Job', () => {
       },
     ]);
     await start('upgrade', 'rel');
-    const failed = await end();
-    expect(failed.state).toBe('failed');
+    const failed = await end('failed');
     const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
     expect(textsOf(failed.messages, 2901)).toEqual([
       `The job failed at the step "Run the hook before": the Job ${name} failed (BackoffLimitExceeded: ` +
@@ -197,8 +192,7 @@ describe('a failed Job', () => {
     expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
     cluster.kubelet.heal('crash');
     await resume();
-    const { state, messages } = await end();
-    expect(state).toBe('success');
+    const { messages } = await end('success');
     expect(attemptsOf(await jobs())).toEqual(['7-1', '7-2']);
     expect(textsOf(messages, 2906, 2907)).toEqual([
       'The hook before started.',
@@ -216,11 +210,11 @@ describe('a failed Job', () => {
     const { steps } = await start('plan', 'pat');
     const seqNum = (id: string) => steps.find((step) => step.id === id)?.seqNum ?? 0;
     await start('upgrade', 'pat');
-    expect((await end()).state).toBe('failed');
+    await end('failed');
     expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
     cluster.kubelet.heal('crash');
     await resume();
-    expect((await end()).state).toBe('success');
+    await end('success');
     expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
     expect(attemptsOf(await jobs())).toEqual(
       [
@@ -252,8 +246,7 @@ describe('a Job that does not end', () => {
     if (!cluster.isReal)
       await expect.poll(async () => (await jobPods())[0]?.metadata.deletionTimestamp).toBeDefined();
     await cluster.passTime(2_000);
-    const { state, messages } = await end();
-    expect(state).toBe('failed');
+    const { messages } = await end('failed');
     const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
     expect(textsOf(messages, 2901)).toEqual([
       `The job failed at the step "Run the hook after": the Job ${name} failed (DeadlineExceeded: ` +
@@ -263,7 +256,7 @@ describe('a Job that does not end', () => {
     expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
     cluster.kubelet.heal('stuck');
     await resume();
-    expect((await end()).state).toBe('success');
+    await end('success');
     expect((await jobs()).map(({ metadata }) => metadata.name.at(-1)).sort()).toEqual(['1', '2']);
   });
 
@@ -276,15 +269,14 @@ describe('a Job that does not end', () => {
     await server.runtime.advance(1_859_000);
     expect((await read()).state).toBe('in_progress');
     await server.runtime.advance(1000);
-    const { state, messages } = await end();
-    expect(state).toBe('failed');
+    const { messages } = await end('failed');
     expect(textsOf(messages, 2901)).toEqual([
       'The job failed at the step "Run the hook before": it took longer than 1860 seconds.',
     ]);
     await resume();
     await expect.poll(async () => attemptsOf(await jobs())).toEqual(['5-2']);
     cluster.kubelet.heal('stuck');
-    expect((await end()).state).toBe('success');
+    await end('success');
   });
 
   it('is deleted with its pods when the upgrade is cancelled', async () => {
@@ -295,8 +287,7 @@ describe('a Job that does not end', () => {
     await waitForCode(2906);
     await expect.poll(async () => (await jobPods()).length).toBe(1);
     await ask(`jobs/${jobId}/cancel`);
-    const { state, codes } = await end();
-    expect(state).toBe('cancelled');
+    const { codes } = await end('cancelled');
     expect(codes.slice(codes.indexOf(2906))).toEqual([2906, 2903, 2904, 2904, 2166]);
     expect(await jobs()).toEqual([]);
     expect(await jobPods()).toEqual([]);
@@ -311,8 +302,7 @@ describe('a Job that does not end', () => {
     await expect.poll(async () => (await jobPods()).length).toBe(1);
     const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
     const available = cluster.faults.inject({ path: /\/jobs\//, times: Infinity, act: { status: 503 } });
-    const { state, messages } = await end();
-    expect(state).toBe('failed');
+    const { messages } = await end('failed');
     expect(textsOf(messages, 2901)[0]).toMatch(
       new RegExp(`The Job ${name} may still be running. The next attempt deletes it first.$`),
     );
@@ -321,7 +311,7 @@ describe('a Job that does not end', () => {
     await expect.poll(async () => attemptsOf(await jobs())).toEqual(['7-2']);
     await expect.poll(jobPods).toHaveLength(1);
     cluster.kubelet.heal('stuck');
-    expect((await end()).state).toBe('success');
+    await end('success');
   });
 
   it('is deleted with its pods before the next upgrade, if the API server was unavailable for too long', async () => {
@@ -332,7 +322,7 @@ describe('a Job that does not end', () => {
     await start('upgrade', 'pat');
     await expect.poll(async () => (await jobPods()).length).toBe(1);
     const available = cluster.faults.inject({ path: /\/jobs\//, times: Infinity, act: { status: 503 } });
-    expect((await end()).state).toBe('failed');
+    await end('failed');
     available();
     const { jobId } = await start('upgrade', 'pat');
     await expect
@@ -360,8 +350,7 @@ describe('a Job that does not end', () => {
       const options = { ...fast(), rolloutTimeoutMs: 20_000, cluster };
       const { start, end, jobs, jobPods } = await openUpgrade([{ step: 'before', image }], options);
       await start('upgrade', 'pat');
-      const { state, messages } = await end();
-      expect(state).toBe('failed');
+      const { messages } = await end('failed');
       const [text = ''] = textsOf(messages, 2901);
       expect(text).toMatch(/"Run the hook before": the Job steward-\S+-5-1 did not start, and was deleted: /);
       expect(text).toMatch(cause);
@@ -379,7 +368,7 @@ describe('a Job that does not end', () => {
     await expect.poll(async () => (await jobPods())[0]?.status.phase).toBe('Running');
     await options.runtime.sleep(60_000);
     cluster.kubelet.heal('stuck');
-    expect((await end()).state).toBe('success');
+    await end('success');
   });
 
   it('fails the step if another client deletes it', async () => {
@@ -414,8 +403,7 @@ describe('a process that dies while a Job ends', () => {
     const second = await openUpgrade([], { cluster, store });
     await second.waitForCode(2902);
     await cluster.passTime(3000);
-    const { state, messages } = await second.end();
-    expect(state).toBe('failed');
+    const { messages } = await second.end('failed');
     expect(textsOf(messages, 2901)).toEqual([
       expect.stringMatching(/"Run the hook before": the Job \S+-5-1 failed \(DeadlineExceeded: .*\)\.$/),
     ]);
@@ -444,8 +432,7 @@ describe('a process that dies while a Job ends', () => {
     await first.server.close();
     removeFault();
     const second = await openUpgrade([], { cluster, store });
-    const { state, codes } = await second.end();
-    expect(state).toBe('cancelled');
+    const { codes } = await second.end('cancelled');
     expect(codes.slice(-4)).toEqual([2906, 2902, 2903, 2166]);
     expect(await second.jobs()).toEqual([]);
     expect(await second.jobPods()).toEqual([]);
@@ -468,8 +455,7 @@ describe('an interrupted step', () => {
     const second = await openUpgrade([], { cluster, store });
     await second.waitForCode(2902);
     cluster.kubelet.heal('stuck');
-    const { state, codes } = await second.end();
-    expect(state).toBe('success');
+    const { codes } = await second.end('success');
     expect(codes.filter((code) => code === 2906)).toHaveLength(1);
     expect((await second.jobs()).map(({ metadata }) => metadata.uid)).toEqual([job?.metadata.uid]);
   });
@@ -478,7 +464,7 @@ describe('an interrupted step', () => {
     const { cluster, start, end, jobs } = await openUpgrade([{ step: 'before' }]);
     cluster.faults.inject({ method: 'POST', path: /\/jobs/, act });
     await start('upgrade', 'pat');
-    expect((await end()).state).toBe('success');
+    await end('success');
     expect(attemptsOf(await jobs())).toEqual(['5-1']);
   });
 });
@@ -490,10 +476,9 @@ it('a rollback runs its own hook before, and the hook after', async () => {
     { step: 'after' },
   ]);
   await start('upgrade', 'pat_next');
-  expect((await end()).state).toBe('success');
+  await end('success');
   await start('rollback', 'pat');
-  const { state, messages } = await end();
-  expect(state).toBe('success');
+  const { messages } = await end('success');
   expect(textsOf(messages, 2906)).toEqual(['The hook before-rollback started.', 'The hook after started.']);
   // The Jobs of the upgrade were deleted when the rollback started.
   expect((await jobs()).map(({ metadata }) => metadata.labels?.['steward/step']).sort()).toEqual([

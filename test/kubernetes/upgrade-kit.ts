@@ -150,10 +150,11 @@ export async function openSteward(
         ...(operation !== 'rollback' && { upgradeSettings: '{}' }),
         ...fields,
       }),
-    /** The state and the messages of the job, when it has ended. */
-    end: async () => {
+    /** The state and the messages of the job, when it has ended: in the expected state, if one is given. */
+    end: async (expected?: 'success' | 'failed' | 'cancelled') => {
       await expect.poll(async () => (await read()).state, { interval: 20 }).not.toBe('in_progress');
       const { state, messages } = await read();
+      if (expected !== undefined) expect(state).toBe(expected);
       return { state, messages, codes: messages.map(({ code }) => code) };
     },
     waitForCode: (code: number, times = 1) =>

@@ -98,8 +98,7 @@ describe('webhooks', () => {
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
     for (const name of 'abcdefghijkl')
       await server.register({ name, hookUrl: `https://${name}.example.com/` });
-    await server.publish();
-    await server.settle();
+    await server.deliver();
     expect((await findings()).slice(0, 2)).toEqual([
       '12 things need attention.',
       '12 webhooks were deactivated after too many failures: a, b, c and 9 more.',
@@ -152,8 +151,7 @@ describe('webhooks', () => {
     await server.register();
     server.answerWith(500, 204);
     await server.publish();
-    await server.publish();
-    await server.settle();
+    await server.deliver();
     expect((await findings()).slice(0, 3)).toEqual([
       '1 thing needs attention.',
       expect.stringMatching(/^Webhook .* did not get all events\.$/),

@@ -54,6 +54,9 @@ export async function startHooks(options: ServerOptions = {}) {
     return response.json<T>();
   }
   let names = 0;
+  const publish = (fields: Record<string, string> = {}) =>
+    act<{ eventId: string; deliveries: number }>('publish', { changeType: 'Tested', ...fields });
+  const settle = () => server.runtime.advance(0);
 
   return {
     ...server,
@@ -75,9 +78,13 @@ export async function startHooks(options: ServerOptions = {}) {
       );
       return { id: webhook.id, signatureKey };
     },
-    publish: (fields: Record<string, string> = {}) =>
-      act<{ eventId: string; deliveries: number }>('publish', { changeType: 'Tested', ...fields }),
-    settle: () => server.runtime.advance(0),
+    publish,
+    settle,
+    /** Publishes an event and waits until its first attempts have ended. */
+    deliver: async (fields?: Record<string, string>) => {
+      await publish(fields);
+      await settle();
+    },
     deliveriesOf: (id: string) =>
       read<{ deliveries: DeliveryJson[]; total: number }>(`/${id}/deliveries?num=100`),
   };

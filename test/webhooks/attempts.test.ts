@@ -46,8 +46,7 @@ describe('attempts', () => {
     const { id } = await hooks.register();
     hooks.answerWith(503, { status: 204, body: Buffer.from('thanks') });
     const from = start();
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(await onlyDelivery(id)).toEqual({
       id: expect.any(String) as string,
       webhookId: id,
@@ -77,8 +76,7 @@ describe('attempts', () => {
     for (const status of [...succeeded, ...failed]) {
       const { id } = await hooks.register({ changeTypes: `Status${status}` });
       hooks.answerWith(status);
-      await hooks.publish({ changeType: `Status${status}` });
-      await hooks.settle();
+      await hooks.deliver({ changeType: `Status${status}` });
       const isSuccess = succeeded.includes(status);
       expect(await onlyDelivery(id)).toMatchObject({
         state: isSuccess ? 'delivered' : 'pending',
@@ -92,8 +90,7 @@ describe('attempts', () => {
     hooks.httpClient.receiver = () => {
       throw new RequestError('The name hooks.example does not resolve.');
     };
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect((await onlyDelivery(id))?.attempts).toMatchObject([
       { status: null, error: 'The name hooks.example does not resolve.', response: null },
     ]);
@@ -140,8 +137,7 @@ describe('the timeout', () => {
   it('is the one of the settings at the start of the attempt', async () => {
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
     await hooks.runtime.advance(60_000);
     const { attempts = [] } = (await onlyDelivery(id)) ?? {};

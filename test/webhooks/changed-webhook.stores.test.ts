@@ -14,8 +14,7 @@ async function beginAttempt() {
   const { id } = await hooks.register();
   let answer: (status: number) => void = () => undefined;
   hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
-  await hooks.publish();
-  await hooks.settle();
+  await hooks.deliver();
   return { id, answer };
 }
 
@@ -23,8 +22,7 @@ describe('a changed webhook', () => {
   it('gets retries at its new address, with its new name', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500, 200);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.act(`${id}/edit`, { hookUrl: 'https://other.example/', name: 'Renamed' });
     await hooks.runtime.advance(5001);
     expect(hooks.arrivals.map(({ url }) => url)).toEqual([
@@ -37,8 +35,7 @@ describe('a changed webhook', () => {
   it('gets nothing after it was deactivated, and its pending deliveries are discarded', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.act(`${id}/deactivate`);
     const deactivatedAt = hooks.runtime.now();
     expect(await hooks.read(`/${id}`)).toMatchObject({
@@ -97,8 +94,7 @@ describe('a changed webhook', () => {
     let answer: (status: number) => void = () => undefined;
     let requests = 0;
     hooks.httpClient.receiver = () => new Promise((resolve) => ((answer = resolve), (requests += 1)));
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.act(`${id}/delete`);
     answer(500);
     await hooks.runtime.advance(3_600_000);

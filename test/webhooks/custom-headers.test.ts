@@ -19,8 +19,7 @@ const created = { name: 'new', hookUrl: 'https://hooks.example/', changeTypes: '
 const json = (headers: Record<string, unknown>) => ({ headers: JSON.stringify(headers) });
 
 async function send() {
-  await hooks.publish();
-  await hooks.settle();
+  await hooks.deliver();
   return hooks.arrivals.at(-1)?.headers ?? {};
 }
 
@@ -190,8 +189,7 @@ describe('signatures', () => {
   it('have no legacy header by default', async () => {
     const plainHooks = await startHooks();
     await plainHooks.register();
-    await plainHooks.publish();
-    await plainHooks.settle();
+    await plainHooks.deliver();
     expect(Object.keys(plainHooks.arrivals[0]?.headers ?? {}).sort()).toEqual([
       'content-type',
       'user-agent',

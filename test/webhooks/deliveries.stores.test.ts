@@ -54,8 +54,7 @@ describe('deliveries', () => {
 
   it('can be redelivered: the same event in a new delivery', async () => {
     const { id } = await hooks.register();
-    await hooks.publish({ eventId: 'again', payload: '{"a":1}' });
-    await hooks.settle();
+    await hooks.deliver({ eventId: 'again', payload: '{"a":1}' });
     const first = await onlyDelivery(id);
     const path = `${id}/deliveries/${first?.id ?? ''}`;
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${path}/redeliver`);
@@ -99,8 +98,7 @@ describe('deliveries', () => {
   it('store any answer as text', async () => {
     const { id } = await hooks.register();
     hooks.answerWith({ status: 500, body: Buffer.from([0x61, 0, 0xff, 0xc3, 0xa4, 0xe2, 0x82]) });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect((await onlyDelivery(id))?.attempts[0]?.response).toBe('a\uFFFD\uFFFDä');
   });
 });

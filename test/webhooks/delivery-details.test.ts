@@ -77,8 +77,7 @@ it('an attempt has at most 4 KiB of response headers, and none without a respons
     'x-rest': 'z'.repeat(2000),
   };
   hooks.answerWith({ status: 500, headers, body: Buffer.alloc(0) });
-  await hooks.publish();
-  await hooks.settle();
+  await hooks.deliver();
   hooks.httpClient.receiver = () => Promise.reject(new RequestError('The connection was refused.'));
   await hooks.runtime.advance(10_000);
   const { attempts } = await detailsOf(id);
@@ -91,8 +90,7 @@ it('an attempt has at most 4 KiB of response headers, and none without a respons
 
 it('a list of deliveries leaves out requests and headers', async () => {
   const { id } = await hooks.register();
-  await hooks.publish();
-  await hooks.settle();
+  await hooks.deliver();
   const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
   expect(delivery).not.toHaveProperty('request');
   expect(delivery?.attempts[0]).not.toHaveProperty('responseHeaders');

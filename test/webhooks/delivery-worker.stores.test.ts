@@ -101,8 +101,7 @@ describe('when the server stops', () => {
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
     hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     const closed = hooks.app.close();
     await hooks.settle();
     answer(200);
@@ -115,8 +114,7 @@ describe('when the server stops', () => {
     await start();
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     const closed = hooks.app.close();
     await hooks.runtime.advance(3000);
     await closed;
@@ -217,8 +215,7 @@ describe('an error of this process', () => {
     hooks.httpClient.receiver = () => {
       throw new TypeError('a defect');
     };
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.app.close();
     await start({ store: await hooks.store.reopen() });
     await hooks.settle();

@@ -45,8 +45,7 @@ const sentToBroken = () =>
 async function deliver(answer: number, times = 1): Promise<void> {
   brokenAnswer = answer;
   for (let n = 0; n < times; n += 1) {
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
   }
   await hooks.settle();
 }

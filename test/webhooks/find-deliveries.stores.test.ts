@@ -21,16 +21,13 @@ it('deliveries are found by state, type, event, status and time, of all webhooks
   const one = await hooks.register({ name: 'one' });
   const two = await hooks.register({ name: 'two', changeTypes: 'Closed' });
   hooks.answerWith(503);
-  await hooks.publish({ eventId: 'e1', changeType: 'Opened' });
-  await hooks.settle();
+  await hooks.deliver({ eventId: 'e1', changeType: 'Opened' });
   hooks.answerWith(200);
   await hooks.runtime.advance(1_000);
   const later = hooks.runtime.now();
-  await hooks.publish({ eventId: 'e2', changeType: 'Opened' });
-  await hooks.settle();
+  await hooks.deliver({ eventId: 'e2', changeType: 'Opened' });
   await hooks.act(`${two.id}/deactivate`);
-  await hooks.publish({ eventId: 'e3', changeType: 'Closed' });
-  await hooks.settle();
+  await hooks.deliver({ eventId: 'e3', changeType: 'Closed' });
 
   const all = ['e3 to two', 'e3 to one', 'e2 to one', 'e1 to one'];
   expect(await find('/deliveries')).toEqual(all);

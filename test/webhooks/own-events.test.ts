@@ -121,11 +121,9 @@ describe('the server’s own events', () => {
     hooks.httpClient.receiver = (request, signal, at) =>
       request.url.includes('broken') ? 500 : receiver(request, signal, at);
     const windowStart = hooks.runtime.now();
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.runtime.advance(1000);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.settle();
     expect(received()).toEqual([
       {

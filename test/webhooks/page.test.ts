@@ -27,8 +27,7 @@ describe('the list', () => {
     const { id } = await hooks.register({ name: 'One' });
     hooks.answerWith(500, 200);
     await hooks.act('settings', { notificationAttempts: '1' });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(await press(await see(all), `${all}/${id}/redeliver`)).toBe(all);
     await hooks.runtime.advance(60_000);
     expect(textOf(await see(all))).not.toContain('not delivered');
@@ -69,8 +68,7 @@ describe('the list', () => {
     expect(await sorted('sort=name&order=desc')).toEqual(['user10', 'user2', 'user1']);
     await hooks.publish({ changeType: 'To2' });
     await hooks.runtime.advance(60_000);
-    await hooks.publish({ changeType: 'To10' });
-    await hooks.settle();
+    await hooks.deliver({ changeType: 'To10' });
     expect(await sorted('sort=last')).toEqual(['user10', 'user2', 'user1']);
     expect(await sorted('sort=last&order=asc')).toEqual(['user1', 'user2', 'user10']);
   });

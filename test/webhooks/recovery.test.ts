@@ -59,8 +59,7 @@ describe('an inactive webhook', () => {
     const other = await hooks.register({ changeTypes: 'WebhookDeactivated', active: 'false' });
     const failing = await hooks.register({ changeTypes: '*' });
     hooks.answerWith(500);
-    await hooks.publish({ eventId: 'e1' });
-    await hooks.settle();
+    await hooks.deliver({ eventId: 'e1' });
     expect(await hooks.read(`/${failing.id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
     expect((await hooks.deliveriesOf(failing.id)).deliveries.map(({ event }) => event.id)).toEqual(['e1']);
     expect((await hooks.deliveriesOf(other.id)).deliveries).toMatchObject([
@@ -85,8 +84,7 @@ describe('redelivery by filter', () => {
   it('repeats only what matches, and nothing twice', async () => {
     const { id } = await hooks.register();
     await fail('e1', 'e2', 'e3');
-    await hooks.publish({ eventId: 'delivered' });
-    await hooks.settle();
+    await hooks.deliver({ eventId: 'delivered' });
     hooks.arrivals.length = 0;
     expect(await hooks.act(`${id}/redeliver`, { eventId: 'e2', state: 'failed' })).toMatchObject({
       matched: 1,

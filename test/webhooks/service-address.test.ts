@@ -18,8 +18,7 @@ it('a webhook beneath its service is the same webhook', async () => {
   );
   expect(edit.json()).toEqual({ status: 'success' });
   expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'another' });
-  await hooks.publish({ service: 'Maps/Roads.MapServer' });
-  await hooks.settle();
+  await hooks.deliver({ service: 'Maps/Roads.MapServer' });
   const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
   const path = `${id}/deliveries/${delivery?.id ?? ''}`;
   expect((await get(`${roads}/${path}`)).json()).toEqual(await hooks.read(`/${path}`));

@@ -41,8 +41,7 @@ describe('the operations', () => {
     const [one, two] = await registerThree();
     await hooks.act('settings', { notificationElapsedTimeInSeconds: '60' });
     hooks.answerWith(500);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(await hooks.act('deactivateAll', { ids: one })).toMatchObject({ discarded: 1 });
     expect(await hooks.act('delete', { ids: `${one},${two}` })).toMatchObject({ webhooks: 2, discarded: 1 });
   });
@@ -105,8 +104,7 @@ describe('the operations', () => {
     const [one, two, three] = await registerThree();
     await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '100' });
     hooks.answerWith(500, 500, 500, 200);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.act('deactivateAll', { ids: two });
     expect(await hooks.act('redeliver', { ids: `${one},${two}` })).toEqual({
       status: 'success',
@@ -155,8 +153,7 @@ describe('the list', () => {
 
   it('asks before it deletes, and names the number and the webhooks', async () => {
     const [one, two] = await registerThree();
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     const page = (await pressBulk(await see(all), 'delete', [one, two])) as string;
     expect(textOf(page)).toContain(
       '2 webhooks (Ada, Bo) are deleted together with their deliveries. None of them can be redelivered.',

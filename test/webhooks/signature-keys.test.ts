@@ -19,8 +19,7 @@ it('a key is neither shown again nor logged', async () => {
   const { id, signatureKey } = await hooks.register({ signatureKey: key });
   expect(signatureKey).toBe(key);
   const { signatureKey: next } = await hooks.act<{ signatureKey: string }>(`${id}/rotateKey`);
-  await hooks.publish();
-  await hooks.settle();
+  await hooks.deliver();
   const shown = [await hooks.read(''), await hooks.read(`/${id}`), await hooks.deliveriesOf(id)];
   const pages = [await hooks.get(`${base}/${id}/edit?f=html`, hooks.administrator)].map(({ body }) => body);
   const everything = [JSON.stringify(shown), ...pages, ...hooks.logLines].join('\n');
@@ -45,13 +44,11 @@ describe('rotateKey', () => {
     });
     expect(answer.previousKeyUntil).toBe(hooks.runtime.now() + 2 * 3_600_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: answer.previousKeyUntil });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect([verifies(previous), verifies(answer.signatureKey)]).toEqual([true, true]);
     await hooks.runtime.advance(2 * 3_600_000);
     vi.setSystemTime(hooks.runtime.now());
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect([verifies(previous), verifies(answer.signatureKey)]).toEqual([false, true]);
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: null });
   });
@@ -63,8 +60,7 @@ describe('rotateKey', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({
       previousKeyUntil: hooks.runtime.now() + 2 * 3_600_000,
     });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(verifies(first)).toBe(true);
   });
 
@@ -74,8 +70,7 @@ describe('rotateKey', () => {
     await hooks.runtime.advance(3_600_000);
     vi.setSystemTime(hooks.runtime.now());
     await hooks.act(`${id}/rotateKey`, { graceHours: '1' });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(verifies(first)).toBe(true);
   });
 
@@ -85,8 +80,7 @@ describe('rotateKey', () => {
       previousKeyUntil: hooks.runtime.now() + 86_400_000,
     });
     expect(await hooks.act(`${id}/rotateKey`, { graceHours: '0' })).toMatchObject({ previousKeyUntil: null });
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(verifies(previous)).toBe(false);
     const { statusCode } = await hooks.post(
       `${base}/${id}/rotateKey`,

@@ -14,8 +14,7 @@ describe('too many failures', () => {
   beforeEach(() => hooks.act('settings', { ...quick, notificationAttempts: '1' }));
   const fail = async () => {
     hooks.answerWith(500);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
   };
 
   it('deactivate the webhook, and activating it resets the count', async () => {
@@ -47,8 +46,7 @@ describe('too many failures', () => {
     const { id } = await hooks.register();
     await fail();
     hooks.answerWith(200);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 1 } });
     await hooks.runtime.advance(5 * 86_400_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0, windowStart: null } });
@@ -107,8 +105,7 @@ describe('a failure that would deactivate the webhook', () => {
   });
   const types = () => hooks.arrivals.map((sent) => bodyOf(sent).type);
   const fail = async () => {
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     await hooks.settle();
     expect(hooks.logLines.join('')).not.toContain('background task failed');
   };

@@ -49,8 +49,7 @@ describe('a webhook', () => {
     hooks.answerWith({ status: 503, body: Buffer.from('The pool is\nexhausted') });
     await hooks.publish();
     await hooks.runtime.advance(60_000);
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     for (let count = 0; count < 110; count += 1) await hooks.publish();
     await hooks.runtime.advance(60_000);
     const page = await see(`${all}/${id}`);
@@ -123,11 +122,10 @@ describe('deliveries', () => {
     await hooks.publish({ changeType: 'UpgradeStarted', payload: JSON.stringify(job) });
     const rollback = JSON.stringify({ ...job, operation: 'rollback', to: '0.9' });
     await hooks.publish({ changeType: 'UpgradeStarted', payload: rollback });
-    await hooks.publish({
+    await hooks.deliver({
       changeType: 'WebhookFailing',
       payload: JSON.stringify({ ...webhook, ...failures }),
     });
-    await hooks.settle();
     const page = await see(`${all}/deliveries`);
     const subjects = [...page.matchAll(/data-label="Subject"><div>([\s\S]*?)<\/div>/g)].map(([, cell = '']) =>
       textOf(cell).trim(),
@@ -135,8 +133,7 @@ describe('deliveries', () => {
     expect(subjects).toEqual(['Other &lt;1&gt;', 'Rollback to 0.9', '1.0 → 1.1', 'World.MapServer']);
     await hooks.publish({ changeType: 'Unheard' });
     await hooks.register({ name: 'Two' });
-    await hooks.publish({ changeType: 'Harbour' });
-    await hooks.settle();
+    await hooks.deliver({ changeType: 'Harbour' });
     const filters = await see(`${all}/deliveries`);
     const optionsOf = (name: string) => {
       const select = new RegExp(`<select id="filter-${name}"[^]*?</select>`).exec(filters)?.[0] ?? '';
@@ -178,8 +175,7 @@ describe('deliveries', () => {
 
   it('lead to the new delivery when they are redelivered, and link to each other', async () => {
     const { id } = await hooks.register();
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     const [first] = (await hooks.deliveriesOf(id)).deliveries;
     const path = `${all}/${id}/deliveries`;
     const next = await press(await see(`${path}/${first?.id}`), `${path}/${first?.id}/redeliver`);
@@ -192,8 +188,7 @@ describe('deliveries', () => {
   it('show that the first attempt is due or in progress', async () => {
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;
-    await hooks.publish();
-    await hooks.settle();
+    await hooks.deliver();
     const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
     const text = textOf(await see(`${all}/${id}/deliveries/${delivery?.id}`));
     expect(text).toContain('pending Attempt 1 is due or in progress.');

@@ -151,8 +151,7 @@ const hooks: Story = {
     await server.act(`${pinged}/ping`);
     await register('failed once');
     await publish({ payload: '{"text":"<script>"}', service: 'World.MapServer' });
-    await server.publish();
-    await server.settle();
+    await server.deliver();
     await show('list', webhooks);
     await show('part of the list', `${webhooks}?q=f&sort=name&start=1&num=1`);
     await show('without a session', `${webhooks}?f=html&token=${server.token('administrator')}&num=1`, {

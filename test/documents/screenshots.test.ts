@@ -1,4 +1,4 @@
-// Takes the pictures of docs/images with `npm run docs`. Without it, checks that no page has changed since its
+// Takes the pictures of docs/images with `npm run screenshots`. Without it, checks that no page has changed since its
 // pictures were taken.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -93,7 +93,7 @@ function hashPage(texts: readonly string[], { stylesheet, script } = assets): st
   return hash.digest('hex');
 }
 
-/** True with `npm run docs`. */
+/** True with `npm run screenshots`. */
 const isUpdate = () => expect.getState().snapshotState.snapshotUpdateState === 'all';
 
 function readHashes(): Record<string, string> {
@@ -117,7 +117,7 @@ describe('screenshots', () => {
       for (const file of files) hashes[file] = hash;
       const isStale = files.some((file) => stored[file] !== hash || !existsSync(new URL(file, images)));
       if (!isStale) return;
-      expect(isUpdate(), `The page ${name} has changed: run npm run docs.`).toBe(true);
+      expect(isUpdate(), `The page ${name} has changed: run npm run screenshots.`).toBe(true);
       expect(hasChromium, 'Chromium takes the pictures: install it, or set CHROMIUM to its path.').toBe(true);
       browser ??= await launchBrowser();
       await takePictures(browser, name, crop, state);

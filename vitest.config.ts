@@ -54,6 +54,9 @@ const onPostgres = { env: { TEST_STORE: 'postgres' }, globalSetup, testTimeout: 
 /** After the others: these tests wait longer, for leases and for processes. */
 const waiting = { sequence: { groupOrder: 1 } };
 
+if (process.env.GOLDEN === 'write' && !process.argv.some((argument) => argument.includes('golden')))
+  throw new Error('GOLDEN=write is for one folder: GOLDEN=write npx vitest run --mode quick test/golden');
+
 const modes = {
   test: [
     { name: 'memory', include: all, exclude: onlyInCi, globalSetup },

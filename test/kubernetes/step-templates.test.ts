@@ -127,7 +127,6 @@ describe('a step without a template', () => {
     expect(plan.notices).toEqual([
       `These steps have no step template and are skipped: ${skipped.join(', ')}.`,
     ]);
-    expect(skipped).toHaveLength(13);
     expect(plan.steps.map(({ seqNum }) => seqNum)).toEqual(plan.steps.map((_step, index) => index));
     const performers = (id: string) => plan.steps.find((step) => step.id === id)?.performedBy;
     expect(['launch', 'begin', 'update', 'verify', 'final-check'].map(performers)).toEqual([

@@ -1,6 +1,7 @@
 // The steps of simulated jobs: their ids, which of them are skipped, hooks, failures by step, and messages before
 // and after the work.
 import { describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config/config.ts';
 import { templateSteps } from '../../src/upgrades/planning/step-ids.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
@@ -20,6 +21,7 @@ const textsOf = ({ status: { messages } }: Status, ...codes: number[]) =>
 
 describe('a plan', () => {
   it('of a release has the ids of the interface, in order', async () => {
+    expect(readConfig({}).SIMULATED_STEP_TEMPLATES).toEqual(templateSteps);
     await start({ SIMULATED_STEP_TEMPLATES: [...templateSteps, 'before', 'after'].join() });
     const { steps, notices } = await plan(eleven);
     const withoutWorkloads = steps.filter(({ workload }) => workload === undefined);

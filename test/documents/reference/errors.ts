@@ -48,6 +48,9 @@ const messagesIntro = `
 The table shows in which kinds of jobs each code appears; a release that installs patches in the same job also has the codes of modules. **Parsed** marks texts that client programs parse: they do not change. Parts in angle brackets vary.
 `;
 
+/** 2072 is the only other code of Steward itself. */
+const ownCodes = codes.filter((own) => own > 2900);
+
 const messagesOutro = `
 - 2011, 2173 and 2175 contain numbers as in the table: no leading zeros, no separators.
 - The text of 2153 is a JSON object and nothing else.
@@ -56,7 +59,7 @@ const messagesOutro = `
 - The texts of a step that has no step template begin with \`Skipped (no step template): \`; 2153 says \`skipped\` for each database instead, and on Kubernetes for \`*\`.
 - 2906 and 2907 appear only if there is a step template for the hook.
 - 2908 and 2909 appear only in scheduled jobs.
-- Codes 2072 and 2901 to 2909 are codes of Steward itself. All others belong to the interface that Steward implements.
+- Codes 2072 and ${ownCodes[0]} to ${ownCodes.at(-1)} are codes of Steward itself. All others belong to the interface that Steward implements.
 
 What a job does, and in which order the messages appear, is in [the protocol](../protocol.md#upgrade-jobs).
 `;

@@ -5,16 +5,10 @@ import { type Problem, invalid } from '../lib/errors.ts';
 import { type Runtime, dayMs } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
-import {
-  type NoticeLink,
-  type Operation,
-  type OperationCall,
-  type Outcome,
-  type Resource,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import type { OperationCall } from '../rest/call.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { type NoticeLink, type Outcome, succeeded } from '../rest/outcome.ts';
+import { type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type Key, addKey, deleteKey, keyId, keys, keysOf, listKeys, newKey } from './key.ts';
 import { keysView, ownKeysView } from './pages/keys.ts';

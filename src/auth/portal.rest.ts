@@ -6,8 +6,12 @@ import { type Caller, roles } from '../lib/caller.ts';
 import { invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
+import type { OperationCall, RequestContext } from '../rest/call.ts';
 import { httpUrl, text } from '../rest/field-types.ts';
-import { type Operation, type Resource, folder, operation, resource } from '../rest/resource.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import type { Outcome } from '../rest/outcome.ts';
+import { type Resource, folder, resource } from '../rest/resource.ts';
+import type { Actor } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { findKey } from './key.ts';
 import { expirationMinutes, hashToken, tokens } from './token.ts';
@@ -59,7 +63,11 @@ const revokedAnswer = answerObject('Revoked', 'The token is not valid any more.'
   success: z.literal(true),
 });
 
-export function portalResources(options: PortalOptions, revokeToken: Operation): Record<string, Resource> {
+export function portalResources(
+  options: PortalOptions,
+  revokeToken: Operation,
+  revocation: TokenRevocation,
+): Record<string, Resource> {
   const { store, portal } = options;
   const communitySelf = resource({
     title: 'Signed-in user',
@@ -89,7 +97,7 @@ export function portalResources(options: PortalOptions, revokeToken: Operation):
     ),
     oauth2: {
       ...folder({ title: 'OAuth 2.0', description: 'Revokes tokens, for clients.', access: 'anyone' }, {}),
-      operations: { revokeToken: oauthRevokeTokenOperation(revokeToken) },
+      operations: { revokeToken: oauthRevokeTokenOperation(revokeToken, revocation) },
     },
     portals: folder(
       { title: 'Portals', description: 'The server as a portal, for clients.', access: 'anyone' },
@@ -104,16 +112,17 @@ function userOf(store: ReadableStore, caller: Caller): AnswerOf<typeof community
   return { username, role: caller?.role ?? role, fullName: username };
 }
 
+/** How a token is revoked, whatever the name of the field that has it. */
+export type TokenRevocation = {
+  readonly actor: (token: string | undefined, request: RequestContext) => Promise<Actor | undefined>;
+  readonly run: (token: string, call: OperationCall<unknown, unknown>) => Promise<Outcome>;
+};
+
 /** Acts as `revokeToken`, with the names of OAuth 2.0. */
-function oauthRevokeTokenOperation(revokeToken: Operation): Operation {
-  type Given = { readonly auth_token?: string; readonly token?: string };
-  /** The same call with the field of `revokeToken`. */
-  const translate = <C extends { readonly values: never }>(call: C): C => {
-    const { auth_token: authToken, token }: Given = call.values;
-    return { ...call, values: { token: authToken ?? token } as never };
-  };
-  return {
-    ...revokeToken,
+function oauthRevokeTokenOperation(revokeToken: Operation, revocation: TokenRevocation): Operation {
+  const { title, description, access, whileReadOnly, refusals, guard } = revokeToken;
+  return operation({
+    ...{ title, description, access, whileReadOnly, refusals, guard },
     fields: {
       auth_token: text({ to: 1024, control: 'password' }).optional().describe('The token to end.'),
       token: text({ to: 1024, control: 'password' })
@@ -121,14 +130,13 @@ function oauthRevokeTokenOperation(revokeToken: Operation): Operation {
         .describe('The token to end, if auth_token is absent.'),
     },
     answer: revokedAnswer,
-    actor: (call) => revokeToken.actor?.(translate(call)),
+    actor: ({ values, request }) => revocation.actor(values.auth_token ?? values.token, request),
     run: async (call) => {
-      const translated = translate(call);
-      const { token }: Given = translated.values;
+      const token = call.values.auth_token ?? call.values.token;
       if (token === undefined) throw invalidField('auth_token', 'is required, or token.');
-      return { ...(await revokeToken.run(translated)), json: { success: true } };
+      return { ...(await revocation.run(token, call)), json: { success: true } };
     },
-  };
+  });
 }
 
 /**

@@ -5,14 +5,10 @@ import { type ServiceError, invalidField } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { text } from '../rest/field-types.ts';
-import {
-  type Call,
-  type Operation,
-  type Resource,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import type { Call } from '../rest/call.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { succeeded } from '../rest/outcome.ts';
+import { type Resource, resource } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { keysOf } from './key.ts';

@@ -8,15 +8,11 @@ import { type Problem, ServiceError } from '../lib/errors.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import { maxNextLength, ownPath } from '../rest/request.ts';
-import {
-  type Operation,
-  type Outcome,
-  type RequestContext,
-  type Resource,
-  operation,
-  resource,
-} from '../rest/resource.ts';
-import { type PortalOptions, portalResources } from './portal.rest.ts';
+import type { RequestContext } from '../rest/call.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import type { Outcome } from '../rest/outcome.ts';
+import { type Resource, resource } from '../rest/resource.ts';
+import { type PortalOptions, type TokenRevocation, portalResources } from './portal.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes, hashToken } from './token.ts';
@@ -63,9 +59,10 @@ const tokenAnswer = answerObject('Token', 'A new token.', {
 });
 
 export function tokensResource(options: TokensOptions): Resource {
+  const revocation = tokenRevocation(options);
   const operations = {
     generateToken: generateTokenOperation(options),
-    revokeToken: revokeTokenOperation(options),
+    revokeToken: revokeTokenOperation(revocation),
   };
   return resource({
     title: 'Token service',
@@ -75,7 +72,7 @@ export function tokensResource(options: TokensOptions): Resource {
     // The other resources are for programs.
     page: (_root, [name = '', ...beneath]) =>
       name in operations && beneath.length === 0 ? undefined : ['generateToken'],
-    resources: portalResources(options, operations.revokeToken),
+    resources: portalResources(options, operations.revokeToken, revocation),
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });
@@ -124,28 +121,17 @@ function generateTokenOperation({ signInService, urls }: TokensOptions): Operati
   });
 }
 
-function revokeTokenOperation({ tokenService, urls, store, hasProvider }: TokensOptions): Operation {
+function tokenRevocation({ tokenService, urls, store, hasProvider }: TokensOptions): TokenRevocation {
   const tokenToRevoke = (token: string, { cookie }: RequestContext) =>
     tokenService.tokenToRevoke(token.trim(), cookie);
-  return operation({
-    title: 'Revoke token',
-    description: 'Ends a token at once. In a browser it ends the session.',
-    access: 'anyone',
-    whileReadOnly: 'allowed',
-    refusals: ['forbidden'],
-    fields: { token: text({ to: 1024, control: 'password' }).describe('The token to end.') },
-    // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
-    guard: ({ format, headers }) => {
-      if (format === 'html' && isForeignSite(headers)) throw foreignForm();
-    },
-    actor: async ({ values, request }) => {
-      const owner = values.token && (await tokenService.ownerOf(tokenToRevoke(values.token, request)));
+  return {
+    actor: async (token, request) => {
+      const owner = token && (await tokenService.ownerOf(tokenToRevoke(token, request)));
       return owner ? { user: owner.username, role: owner.role } : undefined;
     },
-    run: async ({ values, request, actor, auditEntry }): Promise<Outcome> => {
-      const token = tokenToRevoke(values.token, request);
+    run: async (token, { request, actor, auditEntry }) => {
       // Without this condition, unknown tokens would wait for the updates of all processes, and delay them.
-      if (actor) await tokenService.revoke(token, auditEntry());
+      if (actor) await tokenService.revoke(tokenToRevoke(token, request), auditEntry());
       const user = findUser(store, actor?.user ?? '');
       return {
         json: { status: 'success' },
@@ -161,6 +147,23 @@ function revokeTokenOperation({ tokenService, urls, store, hasProvider }: Tokens
         }),
       };
     },
+  };
+}
+
+function revokeTokenOperation({ actor, run }: TokenRevocation): Operation {
+  return operation({
+    title: 'Revoke token',
+    description: 'Ends a token at once. In a browser it ends the session.',
+    access: 'anyone',
+    whileReadOnly: 'allowed',
+    refusals: ['forbidden'],
+    fields: { token: text({ to: 1024, control: 'password' }).describe('The token to end.') },
+    // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
+    guard: ({ format, headers }) => {
+      if (format === 'html' && isForeignSite(headers)) throw foreignForm();
+    },
+    actor: ({ values, request }) => actor(values.token, request),
+    run: (call) => run(call.values.token, call),
   });
 }
 

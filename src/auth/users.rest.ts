@@ -5,16 +5,10 @@ import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, text } from '../rest/field-types.ts';
-import {
-  type Call,
-  type Checked,
-  type Operation,
-  type Resource,
-  folder,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import type { Call, Checked } from '../rest/call.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { succeeded } from '../rest/outcome.ts';
+import { type Resource, folder, resource } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';

@@ -5,15 +5,9 @@ import { ServiceError } from '../lib/errors.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
-import {
-  type Items,
-  type Operation,
-  type Resource,
-  items,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { succeeded } from '../rest/outcome.ts';
+import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { CatalogCache } from './catalog-cache.ts';

@@ -1,7 +1,7 @@
 // A button that calls an operation: a form with hidden fields. Where something is lost, a link to the form of the
 // operation instead, which asks first.
 import { html, type Html } from '../lib/html.ts';
-import type { PageContext } from '../rest/resource.ts';
+import type { PageContext } from '../rest/view.ts';
 
 export type PageAction = {
   readonly action: string;

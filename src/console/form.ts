@@ -1,7 +1,8 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
 import { type Html, html } from '../lib/html.ts';
 import { type FieldDescription, type PickOption, boxName, choicesOf, describeField } from '../rest/fields.ts';
-import type { Entered, FormError, Operation, Option, Suggestions } from '../rest/resource.ts';
+import type { Operation } from '../rest/operation.ts';
+import type { Entered, FormError, Option, Suggestions } from '../rest/view.ts';
 import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 import { renderSentence } from './time.ts';

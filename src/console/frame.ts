@@ -1,8 +1,9 @@
 // The frame that all pages share: which navigation, session, banner and breadcrumb a caller sees.
 import type { PublicUrls } from '../http/urls.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
-import type { RestRequest } from '../rest/request.ts';
-import type { NoticeLink, Resource } from '../rest/resource.ts';
+import type { RefusedRequest } from '../rest/request.ts';
+import type { NoticeLink } from '../rest/outcome.ts';
+import type { Resource } from '../rest/resource.ts';
 import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink, PageLink } from './layout.ts';
 
 export type NavigationEntry = {
@@ -187,17 +188,11 @@ function findCurrent(
     .toSorted((one, other) => other.path.length - one.path.length)[0];
 }
 
-/** What a page needs of its request. */
-export type PageRequest = Pick<
-  RestRequest,
-  'entry' | 'segments' | 'subject' | 'subjects' | 'identity' | 'isPost' | 'queryText' | 'noticeCookie'
->;
-
 /** A resource at or above a page. */
 type Place = { readonly resource: Resource; readonly subject: unknown; readonly depth: number };
 
 /** Ends before an item that was not found. */
-function* placesOf(root: Resource, { entry, subjects: found }: PageRequest): Generator<Place> {
+function* placesOf(root: Resource, { entry, subjects: found = [] }: RefusedRequest): Generator<Place> {
   const subjects = found.values();
   let place: Place = { resource: root, subject: undefined, depth: 0 };
   yield place;
@@ -213,7 +208,7 @@ function* placesOf(root: Resource, { entry, subjects: found }: PageRequest): Gen
 }
 
 /** The path of the page that readers use instead of the one that they have asked for. */
-export function movedTo(root: Resource, request: PageRequest): readonly string[] | undefined {
+export function movedTo(root: Resource, request: RefusedRequest): readonly string[] | undefined {
   const { segments, identity } = request;
   for (const { resource, subject, depth } of placesOf(root, request)) {
     const path = resource.page(subject, segments.slice(depth), identity?.caller);
@@ -234,7 +229,7 @@ type PlacedCrumb = Crumb & { readonly depth: number };
 /** The resources above the page that have a page, and the operation. */
 export function crumbsOf(
   root: Resource,
-  request: PageRequest | null,
+  request: RefusedRequest | null,
   { rootName, caller, href }: CrumbOptions,
 ): PlacedCrumb[] {
   if (!request) return [{ name: rootName, depth: 0, href: href([]) }];

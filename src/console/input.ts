@@ -3,10 +3,9 @@ import { type Problem, problemsOf } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { parseJsonObject } from '../rest/field-types.ts';
 import { metaOf, requestedFields } from '../rest/fields.ts';
-import { type Form, parseUrlencoded, textIn } from '../rest/form.ts';
-import { type RestRequest, maxNextLength } from '../rest/request.ts';
-import type { Operation } from '../rest/resource.ts';
-import type { PageRequest } from './frame.ts';
+import { type Form, emptyForm, parseUrlencoded, textIn } from '../rest/form.ts';
+import { type RefusedRequest, maxNextLength } from '../rest/request.ts';
+import type { Operation } from '../rest/operation.ts';
 
 type Texts = Record<string, string | undefined>;
 
@@ -18,7 +17,7 @@ export function shortText(text: string | undefined): string | undefined {
 }
 
 /** A page cannot put a file back into a form. */
-export function enteredTexts({ form, identity }: RestRequest, operation: Operation): Texts {
+export function enteredTexts({ form = emptyForm, identity }: RefusedRequest, operation: Operation): Texts {
   const shown = Object.keys(form).map((name) => {
     const text = identity ? textIn(form, name) : shortText(textIn(form, name));
     return [name, text === undefined ? undefined : shownAgain(operation, name, text)];
@@ -48,7 +47,7 @@ function shownFirst(present: Texts): Texts {
 }
 
 /** A link to the page may fill in its form. */
-export function textsOfLink({ queryText, subject }: PageRequest, operation: Operation): Texts {
+export function textsOfLink({ queryText, subject }: RefusedRequest, operation: Operation): Texts {
   const given = parseUrlencoded(queryText, requestedFields(operation.fields));
   return presentTexts(subject?.found, given, operation);
 }
@@ -66,7 +65,7 @@ function linkedTexts(form: Form, operation: Operation): Record<string, string> {
 }
 
 /** A field of several inputs has its problems in the words of these inputs. */
-export function explainProblems({ entry, form }: RestRequest, problems: readonly Problem[]): Problem[] {
+export function explainProblems({ entry, form }: RefusedRequest, problems: readonly Problem[]): Problem[] {
   const { operation } = entry;
   return problems.flatMap((problem, index) => {
     const { field = '' } = problem;
@@ -80,7 +79,9 @@ export function explainProblems({ entry, form }: RestRequest, problems: readonly
 const maxPresentLength = 200;
 
 /** What the form of an older version would replace. The reader sees both, and may send the form again. */
-export function newerValues(rest: RestRequest): { shown: Texts; problems: readonly Problem[] } | undefined {
+export function newerValues(
+  rest: RefusedRequest,
+): { shown: Texts; problems: readonly Problem[] } | undefined {
   const { operation } = rest.entry;
   if (!operation || !rest.subject) return undefined;
   const current = operation.present(rest.subject.found);
@@ -107,7 +108,11 @@ export function newerValues(rest: RestRequest): { shown: Texts; problems: readon
  * The address of the form's page with the input, which fills the form in again: it survives a sign-in without a script
  * and without a store. Undefined if the input is too long.
  */
-export function keepInput({ form }: RestRequest, operation: Operation, path: string): string | undefined {
+export function keepInput(
+  { form = emptyForm }: RefusedRequest,
+  operation: Operation,
+  path: string,
+): string | undefined {
   // The address of a receiver or a service may contain a secret.
   const isAddress = (name: string) => metaIn(operation, name)?.format === 'uri';
   const texts = Object.entries(linkedTexts(form, operation)).filter(([name]) => !isAddress(name));

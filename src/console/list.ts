@@ -2,7 +2,7 @@
 // shows instead of no entries. The state of a list is in its address, so that it needs no script.
 import { formatCount, formatNumber, pluralOf } from '../lib/format.ts';
 import { html, type Html } from '../lib/html.ts';
-import type { Option, PageContext } from '../rest/resource.ts';
+import type { Option, PageContext } from '../rest/view.ts';
 import { hiddenFields } from './action.ts';
 import { capitalise } from './labels.ts';
 import { type Column, renderTable } from './table.ts';

@@ -3,7 +3,8 @@
 import * as z from 'zod';
 import { searchedIn } from '../console/list.ts';
 import { answerObject } from '../rest/answer.ts';
-import { type Resource, type View, resource } from '../rest/resource.ts';
+import { type Resource, resource } from '../rest/resource.ts';
+import type { View } from '../rest/view.ts';
 
 export type InstalledVersion = { readonly version: string; readonly build: string };
 

@@ -105,6 +105,10 @@ export function invalid(problems: readonly Problem[]): ServiceError {
   return usualError('invalid', { problems });
 }
 
+export function refuseInvalid(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw invalid(problems);
+}
+
 export function invalidField(field: string, message: string): ServiceError {
   return invalid([{ field, message }]);
 }

@@ -5,7 +5,10 @@ import { ServiceError } from '../lib/errors.ts';
 import { type Html, html } from '../lib/html.ts';
 import { answerObject } from '../rest/answer.ts';
 import { boolean, clearable, text } from '../rest/field-types.ts';
-import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
+import { operation } from '../rest/operation.ts';
+import { succeeded } from '../rest/outcome.ts';
+import { type Resource, resource } from '../rest/resource.ts';
+import type { Entry } from '../rest/tree.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import {

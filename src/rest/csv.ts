@@ -1,19 +1,18 @@
 // Exports of resources as CSV (RFC 4180), streamed.
 import type { FastifyReply } from 'fastify';
 import { Readable } from 'node:stream';
-import type { Call, CsvExport, CsvRow } from './resource.ts';
+import type { CsvExport, CsvRow } from './resource.ts';
 
 const maxRows = 100_000;
 
 /** A client that does not read keeps a few pieces of about this length in memory, however long the rows are. */
 const pieceLength = 64 * 1024;
 
-export async function sendCsv<S>(
+export async function sendCsv(
   reply: FastifyReply,
-  { fileName, header, rows }: CsvExport<S>,
-  call: Call<S, never>,
+  { fileName, header, rows }: CsvExport,
 ): Promise<FastifyReply> {
-  const iterator = rows(call)[Symbol.asyncIterator]();
+  const iterator = rows[Symbol.asyncIterator]();
   // The first row is read before the answer begins, so that an error can still be answered as one.
   const first = await iterator.next();
   return reply

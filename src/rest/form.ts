@@ -16,8 +16,8 @@ export type RequestedFields = {
 
 export const emptyForm: Form = Object.freeze({});
 
-export function textIn(form: Form, name: string): string | undefined {
-  const value = form[name];
+export function textIn(form: Form | undefined, name: string): string | undefined {
+  const value = form?.[name];
   return typeof value === 'string' ? value : undefined;
 }
 

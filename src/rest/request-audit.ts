@@ -1,21 +1,12 @@
 // The audit trail of one request that calls an operation: who acts, on what, and the entry that records it.
 import type { ErrorResponse } from '../http/errors.ts';
-import type { Access, Caller, Identity } from '../lib/caller.ts';
+import type { Caller } from '../lib/caller.ts';
 import type { ServiceError } from '../lib/errors.ts';
 import type { Actor, AuditEntry } from '../store/audit-entry.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { Entry, UpdateOptions } from './resource.ts';
-
-/** The request as far as it is known: some of it is read after the audit begins. */
-type AuditedRequest = {
-  readonly entry: Entry;
-  readonly segments: readonly string[];
-  readonly access: Access;
-  readonly address: string;
-  readonly identity: Identity | undefined;
-  readonly subject: { readonly found: unknown } | undefined;
-};
+import type { UpdateOptions } from './call.ts';
+import type { Entry } from './tree.ts';
 
 /** The audit trail, as requests write to it. */
 export type AuditTrail = {
@@ -29,39 +20,49 @@ export type AuditTrail = {
   record: (entry: AuditEntry) => Promise<string>;
 };
 
+/** What a path of the tree names. */
+type Place = { readonly entry: Entry; readonly segments: readonly string[] };
+
 type Facts = Pick<AuditEntry, 'code'> & Partial<Pick<AuditEntry, 'target' | 'outcome' | 'changes'>>;
 
 export class RequestAudit {
   readonly #store: Pick<Store, 'update'>;
   readonly #service: AuditTrail;
-  readonly #request: AuditedRequest;
   readonly #operation: string;
   /**
    * Success and failure share the id: if the answer of the store to a success is lost, the failure does not become
    * a second entry.
    */
   readonly #id: string;
-  /** Read at once: a connection that is closed has no address any more. */
   readonly address: string | null;
   hasRecorded = false;
-  #namedActor: Actor | undefined;
+  #actor: Actor | undefined;
+  #place: Place | undefined;
 
+  /** `operation` is its path in the audit trail. */
   constructor(
     { store, auditService }: { store: Pick<Store, 'update'>; auditService: AuditTrail },
-    request: AuditedRequest,
     operation: string,
+    address: string,
   ) {
     this.#store = store;
     this.#service = auditService;
-    this.#request = request;
     this.#operation = operation;
     this.#id = auditService.newId();
-    this.address = request.address || null;
+    this.address = address || null;
   }
 
-  /** For an operation that needs no token. */
+  get actor(): Actor | undefined {
+    return this.#actor;
+  }
+
   actAs(actor: Actor | undefined): void {
-    this.#namedActor = actor;
+    this.#actor = actor;
+  }
+
+  /** Until the ids in the path are found, they may be any text, even a token. */
+  actOn(place: Place): void {
+    this.#place = place;
   }
 
   update<T>(
@@ -82,23 +83,16 @@ export class RequestAudit {
 
   createEntry(): AuditEntry {
     this.#recordOnce();
-    return this.#entry(this.actor, { code: 200 });
+    return this.#entry(this.#actor, { code: 200 });
   }
 
   /** The result is the id of the entry; undefined if nobody is known to have called. */
   async recordError(error: ServiceError | undefined, response: ErrorResponse): Promise<string | undefined> {
-    const actor = this.actor;
+    const actor = this.#actor;
     if (!actor) return undefined;
     const isRefused = response.status < 500 || error?.kind === 'read-only';
     const outcome = isRefused ? ('refused' as const) : ('failed' as const);
     return this.#service.record(this.#entry(actor, { outcome, code: response.body.error.code }));
-  }
-
-  get actor(): Actor | undefined {
-    return (
-      this.#namedActor ??
-      actorOf(this.#request.access === 'anyone' ? undefined : this.#request.identity?.caller)
-    );
   }
 
   #entry(actor: Actor | undefined, facts: Facts): AuditEntry {
@@ -116,10 +110,10 @@ export class RequestAudit {
     });
   }
 
-  /** The path of the resource. Until its ids are found, they may be any text, even a token. */
+  /** The path of the resource. */
   get #target(): string | null {
-    const { entry, segments, subject } = this.#request;
-    if (entry.items.length > 0 && subject?.found === undefined) return null;
+    if (!this.#place) return null;
+    const { entry, segments } = this.#place;
     const isOnPost = entry.operation === entry.resource.onPost;
     return (isOnPost ? segments : segments.slice(0, -1)).join('/') || null;
   }
@@ -130,6 +124,6 @@ export class RequestAudit {
   }
 }
 
-function actorOf(caller: Caller): Actor | undefined {
+export function actorOf(caller: Caller): Actor | undefined {
   return caller && { user: caller.username, role: caller.role, key: caller.key ?? null };
 }

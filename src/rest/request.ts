@@ -1,17 +1,17 @@
-// One request to the form API: its target, and the results of the hooks so far.
+// A request to the form API: what is known of it after each check (checks.ts).
 import type { FastifyRequest } from 'fastify';
 import { prefersHtml } from '../http/answers.ts';
 import { clientAddress } from '../http/client-address.ts';
-import { cookieOf, credentialsOf, sessionCookie } from '../http/credentials.ts';
+import { cookieOf, sessionCookie } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
-import type { Access, Credentials, Identify, Identity } from '../lib/caller.ts';
+import type { Identity } from '../lib/caller.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
-import type { Transaction } from '../store/transaction.ts';
+import type { RequestContext } from './call.ts';
 import { requestedFields } from './fields.ts';
-import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
+import { type Form, type RequestedFields, parseUrlencoded, textIn } from './form.ts';
 import type { RequestAudit } from './request-audit.ts';
-import { type Entry, type RequestContext, accessOf, fieldsOf } from './resource.ts';
 import { type Format, dataFormats, formats, readFormat } from './response.ts';
+import { type Entry, fieldsOf } from './tree.ts';
 
 /** Carries a notice to the page that follows a redirect. */
 export const noticeCookie = 'steward_notice';
@@ -21,7 +21,8 @@ export const pollHeader = 'steward-poll';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    rest: RestRequest | null;
+    /** What the checks have found out so far. Null: no route of a tree matches the path. */
+    rest: RefusedRequest | null;
   }
   interface FastifyContextConfig {
     rest?: RestRoute;
@@ -39,87 +40,86 @@ type RestRoute = {
   readonly hasPages: boolean;
 };
 
-export type Authenticator = {
-  readonly identify: Identify;
-  /** Throws if the token has ended, or if the user is removed or has a new password. */
-  readonly identifyAgain: (identity: Identity) => Promise<Identity>;
-  /** The same inside a transaction. */
-  readonly identifyWithin: (transaction: Transaction, identity: Identity) => Identity;
-};
-
-export class RestRequest implements RequestContext {
+/** What a path and a method name. */
+export type Target = {
+  readonly request: FastifyRequest;
   readonly entry: Entry;
   readonly segments: readonly string[];
   readonly hasPages: boolean;
   readonly isPost: boolean;
-  readonly headers: FastifyRequest['headers'];
   readonly queryText: string;
-  form: Form = emptyForm;
-  query: Form = emptyForm;
-  format: Format | undefined;
-  identity: Identity | undefined;
   /** Undefined for requests that the audit trail does not record. */
-  audit: RequestAudit | undefined;
-  /** Undefined until the ids in the path are resolved. */
-  subject: { readonly found: unknown } | undefined;
-  /** What each id in the path names, in their order. */
-  subjects: readonly unknown[] = [];
-  readonly #request: FastifyRequest;
+  readonly audit: RequestAudit | undefined;
+};
 
-  constructor(request: FastifyRequest, { entry, segments: template, hasPages }: RestRoute) {
-    this.#request = request;
-    this.hasPages = hasPages;
-    this.entry = entry;
-    this.segments =
-      entry.items.length === 0
-        ? template
-        : readSegments(template, request.params as Readonly<Record<string, string>>);
-    this.isPost = request.method === 'POST';
-    this.headers = request.headers;
-    this.queryText = queryOf(request);
-  }
+/** Fields of a `GET` stand in both. */
+export type ReadRequest = Target & { readonly form: Form; readonly query: Form };
 
-  get requestedFields(): RequestedFields {
-    return requestedFields(fieldsOf(this.entry));
-  }
+type FormattedRequest = ReadRequest & { readonly format: Format };
 
-  get access(): Access {
-    return accessOf(this.entry);
-  }
+export type IdentifiedRequest = FormattedRequest & { readonly identity: Identity | undefined };
 
-  get showsForm(): boolean {
-    return this.entry.operation !== undefined && !this.isPost;
-  }
+/** A request that has passed all checks but those of its fields. */
+export type RestRequest = IdentifiedRequest & {
+  /** What the ids in the path name. `found` is the last one. */
+  readonly subject: { readonly found: unknown };
+  readonly subjects: readonly unknown[];
+};
 
-  get formats(): readonly Format[] {
-    if (!this.hasPages) return dataFormats;
-    const { operation, resource } = this.entry;
-    return operation === undefined && resource.csv ? [...formats, 'csv'] : formats;
-  }
+/** A request that a check refuses: it has what the checks before it have found out. */
+export type RefusedRequest = Target & Partial<RestRequest>;
 
-  get address(): string {
-    return clientAddress(this.#request);
-  }
+export function targetOf(
+  request: FastifyRequest,
+  { entry, segments: template, hasPages }: RestRoute,
+): Omit<Target, 'audit'> {
+  const params = request.params as Readonly<Record<string, string>>;
+  return {
+    request,
+    entry,
+    segments: entry.items.length === 0 ? template : readSegments(template, params),
+    hasPages,
+    isPost: request.method === 'POST',
+    queryText: queryOf(request),
+  };
+}
 
-  get cookie(): string | undefined {
-    return cookieOf(this.#request, sessionCookie);
-  }
+export function showsForm({ entry, isPost }: Pick<Target, 'entry' | 'isPost'>): boolean {
+  return entry.operation !== undefined && !isPost;
+}
 
-  /** The page that a redirect leads to shows the notice, not one that is open in another tab. */
-  get noticeCookie(): string | undefined {
-    return this.headers[pollHeader] === undefined ? cookieOf(this.#request, noticeCookie) : undefined;
-  }
+export function formatsOf({ hasPages, entry: { operation, resource } }: Target): readonly Format[] {
+  if (!hasPages) return dataFormats;
+  return operation === undefined && resource.csv ? [...formats, 'csv'] : formats;
+}
 
-  get credentials(): Credentials {
-    const credentials = credentialsOf(this.#request, textIn(this.form, 'token'));
-    return this.hasPages ? credentials : { ...credentials, cookie: undefined };
-  }
+export function requestedFieldsOf({ entry }: Target): RequestedFields {
+  return requestedFields(fieldsOf(entry));
+}
 
-  get ids() {
-    const { route, items } = this.entry;
-    const places = route.split('/').flatMap((segment, index) => (segment.startsWith('{') ? index : []));
-    return items.map((item, index) => ({ item, segment: this.segments[places[index] ?? 0] ?? '' }));
-  }
+/** The page that a redirect leads to shows the notice, not one that is open in another tab. */
+export function noticeCookieOf({ request }: Pick<Target, 'request'>): string | undefined {
+  return request.headers[pollHeader] === undefined ? cookieOf(request, noticeCookie) : undefined;
+}
+
+/** Each id in the path, with its place in the tree. */
+export function idsOf({ entry: { route, items }, segments }: Target) {
+  const places = route.split('/').flatMap((segment, index) => (segment.startsWith('{') ? index : []));
+  return items.map((item, index) => ({ item, segment: segments[places[index] ?? 0] ?? '' }));
+}
+
+export function contextOf({ request, format, query }: FormattedRequest): RequestContext {
+  return {
+    format,
+    query,
+    headers: request.headers,
+    get address() {
+      return clientAddress(request);
+    },
+    get cookie() {
+      return cookieOf(request, sessionCookie);
+    },
+  };
 }
 
 /** Fastify has decoded each segment, so an encoded slash stays inside its segment. */

@@ -21,7 +21,7 @@ import { truncate } from '../lib/text.ts';
 import { currentMode } from '../mode/mode.ts';
 import { describeField } from '../rest/fields.ts';
 import { noticeCookie } from '../rest/request.ts';
-import type { FormError } from '../rest/resource.ts';
+import type { FormError } from '../rest/view.ts';
 import type { Store } from '../store/store.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
 import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';

@@ -10,7 +10,8 @@ import {
   time,
 } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
-import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+import { type Resource, folder, resource } from '../rest/resource.ts';
+import { closeBeneathDuringJob } from './during-job.rest.ts';
 import { historyResource, jobsResource, messagesAnswer, statusAnswer } from './jobs.rest.ts';
 import { type JobWatcher, JobService, jobStatus } from './jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob, stateCodes } from './jobs/job-table.ts';

@@ -7,15 +7,9 @@ import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, successAnswer, time } from '../rest/answer.ts';
 import { integer, text } from '../rest/field-types.ts';
 import { type Fields, type Values, definedOnly } from '../rest/fields.ts';
-import {
-  type Items,
-  type Operation,
-  type Resource,
-  items,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { succeeded } from '../rest/outcome.ts';
+import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { eventTypeNames } from './event-types.ts';

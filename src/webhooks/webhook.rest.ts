@@ -5,16 +5,9 @@ import { formatCount, formatNumber } from '../lib/format.ts';
 import { answerObject, successAnswer, time } from '../rest/answer.ts';
 import { boolean, choice, integer } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
-import {
-  type Items,
-  type Operation,
-  type Outcome,
-  type Resource,
-  items,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { type Outcome, succeeded } from '../rest/outcome.ts';
+import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import { compareFields } from '../store/audit-change.ts';
 import {
   type DeliveryDeps,

@@ -7,15 +7,10 @@ import { versionOf } from '../lib/json.ts';
 import { type AnswerOf, answerObject, successAnswer } from '../rest/answer.ts';
 import { integerFields, jsonText, version } from '../rest/field-types.ts';
 import { type Field, definedOnly, readFields } from '../rest/fields.ts';
-import {
-  type Operation,
-  type OperationCall,
-  type Outcome,
-  type Resource,
-  operation,
-  resource,
-  succeeded,
-} from '../rest/resource.ts';
+import type { OperationCall } from '../rest/call.ts';
+import { type Operation, operation } from '../rest/operation.ts';
+import { type Outcome, succeeded } from '../rest/outcome.ts';
+import { type Resource, resource } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveriesResource, redeliverToAllOperation } from './deliveries.rest.ts';

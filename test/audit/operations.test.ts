@@ -1,7 +1,7 @@
 // Every operation that writes, except publish, leaves exactly one entry per request in the audit trail. The tour of the
 // API reference calls every operation, so a new one must be added there.
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/resource.ts';
+import { type Entry, walk } from '../../src/rest/tree.ts';
 import { type Around, takeTour } from '../documents/reference/api-tour.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { type Server, startServer } from '../kit/server.ts';

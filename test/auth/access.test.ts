@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { adminNames } from '../../src/config/config.ts';
 import { type Role, needsToken, roles } from '../../src/lib/caller.ts';
-import { type Resource, walk } from '../../src/rest/resource.ts';
+import type { Resource } from '../../src/rest/resource.ts';
+import { walk } from '../../src/rest/tree.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { type Server, startServer } from '../kit/server.ts';
 

@@ -2,7 +2,7 @@
 // those that cover every kind of element. Checks the structure of every page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { walk } from '../../src/rest/resource.ts';
+import { walk } from '../../src/rest/tree.ts';
 import { findBarriers, findOverflow, hasChromium, loadAxe, useBrowser } from '../kit/browser.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { assets, startSteward } from '../kit/steward.ts';

@@ -2,7 +2,7 @@
 // come from the schemas of the fields.
 import { beforeAll, expect, it } from 'vitest';
 import { type Field, choicesOf, describeField } from '../../src/rest/fields.ts';
-import { type Entry, walk } from '../../src/rest/resource.ts';
+import { type Entry, walk } from '../../src/rest/tree.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { idsIn, startTarget } from './fuzz-session.ts';
 

@@ -1,6 +1,6 @@
 // Generates methods, addresses, queries and headers, valid and malformed.
 import fc from 'fast-check';
-import type { Entry } from '../../src/rest/resource.ts';
+import type { Entry } from '../../src/rest/tree.ts';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { toHeader } from './fuzz-forms.ts';
 import { ids } from './fuzz-values.ts';

@@ -1,6 +1,7 @@
 // Generates requests to a server: all operations and resources of its directories, the catalog, and any other address.
 import fc from 'fast-check';
-import { type Entry, type Resource, walk } from '../../src/rest/resource.ts';
+import type { Resource } from '../../src/rest/resource.ts';
+import { type Entry, walk } from '../../src/rest/tree.ts';
 import { among, mostly } from './fuzz-bytes.ts';
 import { type FormBody, encodePairs, multipartBody, pairsOf, urlencodedBody } from './fuzz-forms.ts';
 import { type FuzzRequest, anyRequest, callers, oddHeaders, pathOf, targetOf, tokens } from './fuzz-http.ts';

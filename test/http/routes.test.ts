@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { walk } from '../../src/rest/resource.ts';
+import { walk } from '../../src/rest/tree.ts';
 import { call, envelope, soap12 } from '../catalog/soap-kit.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startServer } from '../kit/server.ts';

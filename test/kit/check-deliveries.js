@@ -26,7 +26,10 @@ subscribe('fastify.initialization', (message) => {
   fastify.addHook('onRoute', ({ url, config }) => {
     const rest = /** @type {any} */ (config)?.rest;
     if (schemas.size > 0 || !url.endsWith('/services/webhooks/eventTypes') || !rest) return;
-    for (const { type, schema } of rest.entry.resource.read({}).eventTypes)
+    for (const { type, schema } of rest.entry.resource.read(
+      (/** @type {unknown} */ values) => ({ values }),
+      {},
+    ).eventTypes)
       schemas.set(type, z.fromJSONSchema({ ...schema, additionalProperties: false }));
   });
 });

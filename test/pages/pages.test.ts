@@ -2,7 +2,7 @@
 // in `golden` again: read the difference before you commit it.
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { walk } from '../../src/rest/resource.ts';
+import { walk } from '../../src/rest/tree.ts';
 import type { Hooks } from '../kit/hooks.ts';
 import { render } from './render.ts';
 import { type State, readPage, storyNames, walkStory } from './states.ts';

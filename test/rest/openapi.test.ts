@@ -1,7 +1,7 @@
 // The OpenAPI document is valid and complete.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/resource.ts';
+import { type Entry, walk } from '../../src/rest/tree.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startServer } from '../kit/server.ts';
 import { type Document, address, createDocumentReader } from './openapi-kit.ts';

@@ -16,7 +16,9 @@ import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import { dayMs } from '../../lib/runtime.ts';
-import { type PageContext, type Resource, walk } from '../../rest/resource.ts';
+import type { Resource } from '../../rest/resource.ts';
+import { walk } from '../../rest/tree.ts';
+import type { PageContext } from '../../rest/view.ts';
 import {
   type AuditEntry,
   type AuditOutcome,

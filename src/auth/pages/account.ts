@@ -3,7 +3,7 @@ import { formHref, linkButton, pageButton } from '../../console/action.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { type Row, renderFacts, renderMissing, renderTable } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Token } from '../token.ts';
 import type { User, UserSource } from '../user.ts';
 import { type ListedKey, ownKeysView } from './keys.ts';

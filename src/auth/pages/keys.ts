@@ -10,7 +10,7 @@ import {
 import { compareNaturally, renderMenu, renderMissing } from '../../console/table.ts';
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Key } from '../key.ts';
 
 export type ListedKey = Omit<Key, 'hash' | 'username'>;

@@ -5,7 +5,7 @@ import { compareNaturally, renderMenu, renderMissing } from '../../console/table
 import { renderAgo } from '../../console/time.ts';
 import { roles } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { User, UserSource } from '../user.ts';
 
 type ListedUser = Pick<User, 'username' | 'role' | 'createdAt' | 'lastSignIn'> & {

@@ -17,7 +17,7 @@ import { mayCall } from '../../lib/caller.ts';
 import { oncePer } from '../../lib/collections.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, audiences, findFolder, pathOfService, rootFolder } from '../catalog.ts';

@@ -5,7 +5,7 @@ import { renderFacts, renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import { type Service, addressOfService, audiences, pathOfService, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {

@@ -4,7 +4,7 @@ import { renderSentence } from '../../console/time.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, newestJob } from '../../upgrades/jobs/job-table.ts';

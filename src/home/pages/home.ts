@@ -14,7 +14,7 @@ import { mayCall } from '../../lib/caller.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { currentMode } from '../../mode/mode.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { jobProgress } from '../../upgrades/jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/jobs/job-table.ts';

@@ -5,7 +5,7 @@ import { pathOfService } from '../../catalog/catalog.ts';
 import { audienceOf, searchListing } from '../../catalog/listing.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { newestJob } from '../../upgrades/jobs/job-table.ts';
 import { jobTitle } from '../../upgrades/pages/job-parts.ts';

@@ -4,7 +4,8 @@ import { type Access, needsToken } from '../../lib/caller.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { describeField } from '../fields.ts';
-import { type Entry, type Items, type Resource, answerOf, partsOf, pathTemplate, walk } from '../resource.ts';
+import type { Items, Resource } from '../resource.ts';
+import { type Entry, answerOf, partsOf, pathTemplate, walk } from '../tree.ts';
 import {
   type Parameter,
   Components,

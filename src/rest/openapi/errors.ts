@@ -4,7 +4,8 @@ import { needsToken } from '../../lib/caller.ts';
 import { type ErrorKind, ServiceError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerReference, errorAnswer } from '../answer.ts';
-import type { Operation, Resource } from '../resource.ts';
+import type { Operation } from '../operation.ts';
+import type { Resource } from '../resource.ts';
 
 /** Kinds that share a status and a cause share a response. */
 const refusals: Record<ErrorKind, { readonly response: string; readonly when: string }> = {
@@ -97,7 +98,7 @@ export function refusalsOf(
   if (hasIds) met.push('not-found');
   if (duringJob === 'closed' || (writes && needsToken(access))) met.push('conflict');
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
-  if (operation?.refusesKeys) met.push('forbidden');
+  if (operation?.mayRefuseKeys) met.push('forbidden');
   if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
     const description =

@@ -11,7 +11,7 @@ import {
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { type Job, type JobState, isOpen } from '../jobs/job-table.ts';
 

@@ -7,7 +7,7 @@ import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Runtime } from '../../lib/runtime.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type JobService, jobProgress } from '../jobs/job-service.ts';
 import { type Job, isOpen } from '../jobs/job-table.ts';

@@ -3,7 +3,7 @@
 import { renderAgo } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';

@@ -7,7 +7,7 @@ import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
-import type { Option, PageContext } from '../../rest/resource.ts';
+import type { Option, PageContext } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';

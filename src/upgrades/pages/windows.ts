@@ -6,7 +6,7 @@ import { html, type Html } from '../../lib/html.ts';
 import { parseJson } from '../../lib/json.ts';
 import { dayMs } from '../../lib/runtime.ts';
 import type { EnteredParts, Parts } from '../../rest/fields.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Reader } from '../../store/state.ts';
 import {
   type MaintenanceWindow,

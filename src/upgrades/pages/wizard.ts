@@ -10,7 +10,7 @@ import { type Html, html } from '../../lib/html.ts';
 import { type Field, boxName, describeField, readFields } from '../../rest/fields.ts';
 import { jsonObject, reference } from '../../rest/field-types.ts';
 import { ownPath } from '../../rest/request.ts';
-import type { FormPage } from '../../rest/resource.ts';
+import type { FormPage } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';

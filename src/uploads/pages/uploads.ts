@@ -5,7 +5,7 @@ import { compareNaturally, renderFacts, renderMenu, renderMissing } from '../../
 import { renderAgo } from '../../console/time.ts';
 import { formatBytes } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Upload } from '../upload.ts';
 
 export function uploadsView(uploads: readonly Upload[], page: PageContext<unknown>): Html {

@@ -17,7 +17,7 @@ import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { readFields } from '../../rest/fields.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { WebhookEvent } from '../event.ts';

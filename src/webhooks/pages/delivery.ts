@@ -4,7 +4,7 @@ import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts } from '../../console/table.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { stateMeanings } from '../fields.rest.ts';
 import { type Attempt, type Delivery, endOf, nextAttemptAt } from '../queue/delivery.ts';

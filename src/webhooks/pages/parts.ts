@@ -2,7 +2,7 @@
 import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { Delivery, DeliveryState } from '../queue/delivery.ts';
 import type { HealthView, Webhook, WebhookHealth } from '../webhook.ts';
 

@@ -2,7 +2,7 @@
 import { pageButton } from '../../console/action.ts';
 import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { stateMeanings } from '../fields.rest.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';

@@ -1,6 +1,6 @@
 // The sentences of operations on webhooks: what their forms warn of, and what pages show after them.
 import { formatCount, formatList } from '../../lib/format.ts';
-import type { NextStep, NoticeLink } from '../../rest/resource.ts';
+import type { NextStep, NoticeLink } from '../../rest/outcome.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Webhook } from '../webhook.ts';
 

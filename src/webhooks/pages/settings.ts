@@ -2,7 +2,7 @@
 import { renderTime } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 

@@ -6,7 +6,7 @@ import { renderFacts, renderMissing } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { truncate } from '../../lib/text.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type Delivery, endOf } from '../queue/delivery.ts';
 import { countUndelivered } from '../queue/redelivery.ts';

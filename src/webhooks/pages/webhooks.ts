@@ -16,7 +16,7 @@ import { renderAgo } from '../../console/time.ts';
 import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { boxName } from '../../rest/fields.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
 import { countUndelivered, readHealths } from '../queue/redelivery.ts';

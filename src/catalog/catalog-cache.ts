@@ -65,6 +65,9 @@ export class CatalogCache {
     this.#waiting.delete(key);
     this.#clearAfterChange();
     const contents = this.#contents;
+    // It may have been rendered while the caller waited.
+    const cached = contents.get(key);
+    if (cached) return cached;
     const parts: Buffer[] = [];
     let text = '';
     for (const next of texts()) {

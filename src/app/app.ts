@@ -67,7 +67,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const bodyLimits = new BodyLimits({
     runtime,
     maxFileBytes: config.MAX_UPLOAD_BYTES,
-    isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
+    userOf: async (request) => (await identifySession(request, tokenService.identify))?.caller.username,
   });
   let closing: Promise<void> | undefined;
   const serverOptions: ServerOptions = {

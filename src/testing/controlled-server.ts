@@ -14,7 +14,7 @@ import { tables } from '../app/backends.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken, tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
-import { limitPipelines } from '../http/answer-limits.ts';
+import { limitPipelines } from '../http/request-end.ts';
 import { createMutex } from '../lib/async.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';

@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { constants, gunzipSync } from 'node:zlib';
-import { onAnswered } from '../http/answer-limits.ts';
+import { onEnded } from '../http/request-end.ts';
 import { sendJson } from '../http/answers.ts';
 import { routeTemplate } from '../http/request-log.ts';
 import { ServiceError } from '../lib/errors.ts';
@@ -134,7 +134,7 @@ function recordExchange(
     response: noMessage,
   });
   const show = (bytes: Buffer) => mask.body(decompress(bytes).subarray(0, maxKeptBodyBytes).toString());
-  onAnswered(reply, () => {
+  onEnded(reply, () => {
     const isSoap = route === catalogPath && request.method === 'POST';
     entry.request = { ...entry.request, body: show(sent.bytes()) };
     if (isSoap) entry.soapOperation = soapOperationOf(sent.bytes()) ?? null;

@@ -2,7 +2,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { countBody } from '../../src/http/body-limits.ts';
+import { countBody } from '../../src/http/counted-body.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 
 function bodyOf(source: Readable, isChunked = true) {

@@ -3,7 +3,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { Build } from '../lib/build.ts';
 
-type RequestLabels = { readonly method: string; readonly route: string; readonly status: number };
+type RequestLabels = { readonly method: string; readonly route: string; readonly status: number | 'closed' };
 
 /** The help of each gauge, by its name after `steward_`. */
 const gauges = {
@@ -56,7 +56,7 @@ export class Metrics {
   });
   readonly #requests = new Counter({
     name: 'steward_http_requests_total',
-    help: 'Requests answered.',
+    help: 'Requests that have ended. With the status closed, the client left before the answer.',
     labelNames: ['method', 'route', 'status'],
     registers: [this.registry],
   });

@@ -1,4 +1,4 @@
-// The access log and the request metrics, in one hook.
+// The access log and the request metrics, at the end of each request.
 //
 // A request that is refused for security, that fails, or that the audit trail records as refused is logged as a
 // warning. So these lines do not depend on the level `info`.
@@ -6,10 +6,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorKind, ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
+import { onEnded } from './request-end.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     warning: RequestWarning | undefined;
+    /** Whether the client has left before its answer. */
+    isLeft: boolean;
   }
 }
 
@@ -36,25 +39,36 @@ export function noteError(
   error: ServiceError | undefined,
   recorded?: Required<RequestWarning>,
 ): void {
-  if (recorded) request.warning = recorded;
-  else if (!error || warnedKinds.includes(error.kind)) request.warning = { address: clientAddress(request) };
+  if (!recorded && error && !warnedKinds.includes(error.kind)) return;
+  request.warning = recorded ?? { address: clientAddress(request) };
+  if (request.isLeft) request.log.warn(factsOf(request, 'closed', request.warning), 'refused after the end');
 }
 
+/** A client that leaves before its answer gets the status `closed`: the request may have taken effect. */
 export function logRequests(app: FastifyInstance, loadMetrics: () => Promise<Metrics>): void {
   const isLoggingAll = ['trace', 'debug', 'info'].includes(app.log.level);
   app.decorateRequest('warning', undefined);
-  app.addHook('onResponse', (request, reply, done) => {
-    const { method, warning } = request;
-    const { statusCode: status, elapsedTime: ms } = reply;
-    const labels = { method, route: routeLabel(request), status };
-    void loadMetrics().then((metrics) => metrics.observeRequest(labels, ms / 1000));
-    if (warning || isLoggingAll) {
-      const known = warning ?? (refusals.includes(status) ? { address: clientAddress(request) } : {});
-      const facts = { method, path: pathOf(request), status, ...known, ms: Math.round(ms * 10) / 10 };
+  app.decorateRequest('isLeft', false);
+  app.addHook('onRequest', (request, reply, done) => {
+    onEnded(reply, () => {
+      request.isLeft = request.raw.socket.destroyed && !reply.raw.writableFinished;
+      const status = request.isLeft ? ('closed' as const) : reply.statusCode;
+      const { method, warning } = request;
+      const ms = reply.elapsedTime;
+      const labels = { method, route: routeLabel(request), status };
+      void loadMetrics().then((metrics) => metrics.observeRequest(labels, ms / 1000));
+      if (!warning && !isLoggingAll) return;
+      const facts = { ...factsOf(request, status, warning), ms: Math.round(ms * 10) / 10 };
       request.log[warning ? 'warn' : 'info'](facts, 'request');
-    }
+    });
     done();
   });
+}
+
+function factsOf(request: FastifyRequest, status: number | 'closed', warning: RequestWarning | undefined) {
+  const isNamed = status === 'closed' || refusals.includes(status);
+  const known = warning ?? (isNamed ? { address: clientAddress(request) } : {});
+  return { method: request.method, path: pathOf(request), status, ...known };
 }
 
 const unknownRoute = 'unknown';

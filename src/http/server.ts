@@ -18,11 +18,12 @@ import { isListed, plainAddress } from '../lib/address.ts';
 import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { prefersHtml, sendJson } from './answers.ts';
 import { AllowedMethods } from './allowed-methods.ts';
-import { limitAnswersInMemory, limitPipelines } from './answer-limits.ts';
+import { limitAnswersInMemory } from './answer-limits.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { connectionLimits, maxBodyBytes, maxHeaders, maxParamLength, serverLimits } from './limits.ts';
 import type { Metrics } from './metrics.ts';
+import { limitPipelines } from './request-end.ts';
 import { logRequests, noteError, unroutableEnd } from './request-log.ts';
 
 declare module 'fastify' {
@@ -87,9 +88,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
+  logRequests(app, options.loadMetrics);
   options.extend?.(app);
   limitAnswersInMemory(app);
-  logRequests(app, options.loadMetrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
     checkHeaders(request.raw);
@@ -111,6 +112,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // Browsers open connections ahead of their requests. Node would wait for one of these as for a request.
   const connections = new Set<Socket>();
   app.server.on('connection', (socket) => {
+    // A client that has reset the connection has no address. Node keeps one that was read, also after the close.
+    if (socket.remoteAddress === undefined) return void socket.destroy();
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });

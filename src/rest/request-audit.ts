@@ -34,7 +34,7 @@ export class RequestAudit {
    * a second entry.
    */
   readonly #id: string;
-  readonly address: string | null;
+  readonly address: string;
   hasRecorded = false;
   #actor: Actor | undefined;
   #place: Place | undefined;
@@ -49,7 +49,7 @@ export class RequestAudit {
     this.#service = auditService;
     this.#operation = operation;
     this.#id = auditService.newId();
-    this.address = address || null;
+    this.address = address;
   }
 
   get actor(): Actor | undefined {

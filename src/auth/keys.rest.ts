@@ -117,7 +117,7 @@ function createOperation({ runtime }: KeysOptions): Operation {
     access: 'member',
     refusesKeys: () => true,
     fields: {
-      name: text({ to: 128, normalise: (name) => name.trim() }).describe(
+      name: text({ to: 128, normalise: (name) => name.trim(), isName: true }).describe(
         'What the key is for. None of your other keys may have this name, ignoring case.',
       ),
       role: choice(roles).optional().meta({

@@ -233,12 +233,17 @@ export class SignInService {
     const { username, password, address } = given;
     // Without this, calls that are refused in the end would take places from others.
     this.#requireAllowed({ username, address, at: this.#runtime.now() });
+    const find = () => (isAccepted ? findUser(this.#store, username) : undefined);
+    const matches = (user: User | undefined) =>
+      this.#passwords.matches(password, user?.passwordHash ?? this.#passwords.unmatchable);
     const compare = async () => {
-      const user = isAccepted ? findUser(this.#store, username) : undefined;
-      const hash = user?.passwordHash ?? this.#passwords.unmatchable;
-      const matches = await this.#passwords.matches(password, hash);
-      if (!matches || user === undefined) throw this.#wrongCredentials();
-      return user;
+      const user = find();
+      if ((await matches(user)) && user) return user;
+      // Another process may have added the user, or set the password, a moment ago.
+      await this.#store.refresh();
+      const newer = find();
+      if (newer && newer.passwordHash !== user?.passwordHash && (await matches(newer))) return newer;
+      throw this.#wrongCredentials();
     };
     return this.#hashing.run(claimantOf(given), () => this.limitFailures(username, address, compare));
   }

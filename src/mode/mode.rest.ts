@@ -21,8 +21,8 @@ import {
 } from './mode.ts';
 
 export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
-  return ({ operation, resource }: Entry, showsForm: boolean): void => {
-    if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
+  return ({ operation, resource }: Entry, showsForm: boolean, reader: Reader = store): void => {
+    if ((operation ?? resource).duringJob === 'closed' && isJobRunning(reader)) {
       throw new ServiceError(
         'conflict',
         'An upgrade job is in progress; read its status on the upgrades resource.',
@@ -30,7 +30,7 @@ export function createAdmission(store: Reader, isJobRunning: (reader: Reader) =>
     }
     const changesState =
       operation?.effect === 'writes' && operation.whileReadOnly === 'refused' && !showsForm;
-    if (changesState) refuseWhileReadOnly(currentMode(store, isJobRunning(store)));
+    if (changesState) refuseWhileReadOnly(currentMode(reader, isJobRunning(reader)));
   };
 }
 

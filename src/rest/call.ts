@@ -25,8 +25,8 @@ export type Call<S, V> = {
 export type OperationCall<S, V> = Call<S, V> & {
   /**
    * Updates the store and records the change in the audit trail, in one transaction. The transaction first
-   * identifies and authorizes the caller again, with the errors of the first check: meanwhile the token may have
-   * ended, or the user may have been removed or got another role. `at` is now.
+   * checks again, with the errors of the first check, that the system is not read-only and that the caller may do it:
+   * meanwhile a job may have started, the token may have ended, or the user may have got another role. `at` is now.
    */
   readonly update: <T>(
     rule: (transaction: Transaction, at: number) => T,

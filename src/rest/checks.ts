@@ -13,6 +13,7 @@ import {
   mayCall,
 } from '../lib/caller.ts';
 import { ServiceError, invalidField, methodNotAllowed, usualError } from '../lib/errors.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
@@ -65,7 +66,8 @@ export type RestOptions = {
   readonly store: Pick<Store, 'update' | 'refresh'>;
   readonly auditService: AuditTrail;
   readonly authenticator: Authenticator;
-  readonly admit: (entry: Entry, showsForm: boolean) => void;
+  /** `reader`: of a transaction. */
+  readonly admit: (entry: Entry, showsForm: boolean, reader?: Reader) => void;
   readonly maxFileBytes: number;
   /** Undefined: the tree has no pages. */
   readonly responder: PageResponder | undefined;
@@ -103,7 +105,7 @@ export async function answer(
 
   if (responder && isFramePoll(rest)) return responder.sendFrame(rest, reply);
   if (responder && showsForm(rest)) return responder.sendForm(rest, reply);
-  const callWith = callsOf(rest, authenticator);
+  const callWith = callsOf(rest, options);
   if (!operation) return answerResource(rest, reply, callWith, options);
   const opened = operation.open(callWith, rest.form);
   refuseKey(rest, opened);
@@ -247,7 +249,7 @@ function isFramePoll({ request, format, isPost }: RestRequest): boolean {
   return !isPost && format === 'html' && request.headers[pollHeader] === 'frame';
 }
 
-function callsOf(rest: RestRequest, authenticator: Authenticator): CallWith<unknown> {
+function callsOf(rest: RestRequest, { authenticator, admit }: RestOptions): CallWith<unknown> {
   const { entry, identity, audit, isPost, subject } = rest;
   const access = accessOf(entry);
   const known = access === 'anyone' ? undefined : identity;
@@ -255,8 +257,11 @@ function callsOf(rest: RestRequest, authenticator: Authenticator): CallWith<unkn
     requireRole(again?.caller, access);
     return again?.caller;
   };
-  const requireCaller = (transaction: Transaction) =>
-    authorize(known && authenticator.identifyWithin(transaction, known));
+  // The operation may have waited since the first check, for example until a password was hashed.
+  const checkAgain = (transaction: Transaction) => {
+    admit(entry, false, transaction);
+    return authorize(known && authenticator.identifyWithin(transaction, known));
+  };
   return (values) => ({
     subject: subject.found,
     values,
@@ -265,7 +270,7 @@ function callsOf(rest: RestRequest, authenticator: Authenticator): CallWith<unkn
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: contextOf(rest),
     isForm: isPost && (identity?.formToken ?? '') !== '',
-    update: (rule, options = {}) => requireAudit(audit).update(rule, requireCaller, options),
+    update: (rule, options = {}) => requireAudit(audit).update(rule, checkAgain, options),
     auditEntry: () => requireAudit(audit).createEntry(),
     get actor() {
       return audit?.actor;

@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { findExcess, isJsonObject, parseJson } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
+import type { Clearable } from './fields.ts';
 import type { FormFile } from './form.ts';
 
 type TextOptions = {
@@ -12,10 +13,12 @@ type TextOptions = {
   allowed?: string;
   control?: 'lines' | 'password';
   normalise?: (text: string) => string;
+  /** Names have no tabs and other control characters that XML allows. */
+  isName?: boolean;
 };
 
 export function text(options: TextOptions): z.ZodString {
-  const { from = 1, to, pattern, control, normalise = (value) => value } = options;
+  const { from = 1, to, pattern, control, normalise = (value) => value, isName = false } = options;
   const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
   const isAllowed = (value: string) => hasLength(value, from, to) && (!pattern || pattern.test(value));
   const isOneLine = (value: string) => !/[\n\r\u0085\u2028\u2029]/.test(value);
@@ -25,7 +28,10 @@ export function text(options: TextOptions): z.ZodString {
     .check(
       z.overwrite(normalise),
       z.refine(isAllowed, { error: `must be ${allowed}.`, abort: true }),
-      z.refine(isXmlText, { error: 'must not contain control characters.', abort: true }),
+      z.refine((value) => isXmlText(value) && !(isName && /[^\P{Cc}\n\r\u0085]/u.test(value)), {
+        error: 'must not contain control characters.',
+        abort: true,
+      }),
       z.refine((value) => control === 'lines' || isOneLine(value), {
         error: 'must be one line.',
         abort: true,
@@ -198,8 +204,8 @@ export function parseJsonObject(
 }
 
 /** In a change, an absent field keeps the stored value and a blank one empties it. */
-export function clearable<T extends z.ZodType>(field: T, empty: z.infer<T> | '' = ''): z.ZodOptional<T> {
-  return field.optional().meta({ blankValue: empty });
+export function clearable<T extends z.ZodType>(field: T, empty: z.infer<T> | '' = ''): Clearable<T> {
+  return field.optional().meta({ blankValue: empty }) as Clearable<T>;
 }
 
 /** Refuses the text of a field in a transform. There must be a problem, otherwise the field would be accepted. */

@@ -12,6 +12,15 @@ export type Fields = Readonly<Record<string, Field>>;
 
 export type Values<F extends Fields> = { readonly [K in keyof F]: z.infer<F[K]> };
 
+declare const clears: unique symbol;
+
+/** A field that a blank text empties. A form that does not show the stored value would empty it unseen. */
+export type Clearable<T extends z.ZodType> = z.ZodOptional<T> & { readonly [clears]: true };
+
+export type ClearableNames<F extends Fields> = {
+  [K in keyof F & string]: F[K] extends { readonly [clears]: true } ? K : never;
+}[keyof F & string];
+
 export type FieldValues<F extends Fields = Fields> = {
   readonly values: Partial<Values<F>>;
   readonly problems: readonly Problem[];

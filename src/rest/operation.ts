@@ -5,7 +5,7 @@ import { type ErrorKind, refuseInvalid } from '../lib/errors.ts';
 import type { Actor } from '../store/audit-entry.ts';
 import { type AnswerSchema, successAnswer } from './answer.ts';
 import type { Call, Checked, OperationCall, PreparedCall, RequestContext } from './call.ts';
-import { type Fields, type Values, readFields } from './fields.ts';
+import { type ClearableNames, type Fields, type Values, readFields } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Outcome } from './outcome.ts';
 import type { Entered, Suggestions, ViewOfForm } from './view.ts';
@@ -72,10 +72,20 @@ type Behavior<S, V, P> = {
   readonly run: (call: PreparedCall<S, V, P>) => Outcome | Promise<Outcome>;
 };
 
-type Shown<S> = Omit<Operation<S>, 'title' | 'description' | 'fields' | 'mayRefuseKeys' | 'open'>;
+type Shown<S> = Omit<Operation<S>, 'title' | 'description' | 'fields' | 'present' | 'mayRefuseKeys' | 'open'>;
+
+/** Must have every field that a blank text empties, so that sending the form unchanged empties nothing. */
+type Present<S, F extends Fields> = (
+  subject: S,
+) => Readonly<Record<string, string>> & Readonly<Record<ClearableNames<F>, string>>;
+
+type Presenting<S, F extends Fields> = [ClearableNames<F>] extends [never]
+  ? { readonly present?: Present<S, F> }
+  : { readonly present: Present<S, F> };
 
 type Described<S, F extends Fields, P> = Pick<Operation<S>, 'title' | 'description'> &
   Partial<Shown<S>> &
+  Presenting<S, F> &
   Behavior<S, Values<F>, P> & { readonly fields?: F };
 
 export function operation<S, F extends Fields = Fields, P = undefined>(

@@ -67,13 +67,13 @@ export class RequestAudit {
 
   update<T>(
     rule: (transaction: Transaction, at: number) => T,
-    requireCaller: (transaction: Transaction) => Caller,
+    checkAgain: (transaction: Transaction) => Caller,
     { target, changes }: UpdateOptions<T>,
   ): Promise<T> {
     this.#recordOnce();
     const at = this.#service.now();
     return this.#store.update((transaction) => {
-      const caller = requireCaller(transaction);
+      const caller = checkAgain(transaction);
       const result = rule(transaction, at);
       const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
       this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));

@@ -284,19 +284,21 @@ function redeliverMatchingOperation<S, F extends typeof redeliverFields>(
   { store, runtime }: DeliveryDeps,
   { description, fields, webhookIdOf, idsOf }: Redelivering<S, F>,
 ): Operation<S> {
-  return operation<S, F>({
+  // The values of the fields that one of the two operations has besides.
+  const chosenIds = (values: Partial<Values<typeof redeliverFields>>) => idsOf(values as Partial<Values<F>>);
+  return operation<S, typeof redeliverFields>({
     title: 'Redeliver events',
     form: 'elsewhere',
     description: `${description} Without a filter, dismissed ones are left out. The new deliveries are created in the background.`,
     fields,
     suggest: () => ({ changeType: eventTypeNames }),
     answer: redeliveryAnswer,
-    check: ({ values }) => ({ problems: idProblems(listWebhooks(store), idsOf(values)) }),
+    check: ({ values }) => ({ problems: idProblems(listWebhooks(store), chosenIds(values)) }),
     run: async ({ subject, values, update }) => {
       const webhookId = webhookIdOf(subject);
       const entered: FilterValues = values;
       const given = { ...entered, state: entered.state ?? recoverableStates };
-      const ids = idsOf(values);
+      const ids = chosenIds(values);
       const chosen = webhookId === undefined ? (ids ?? listWebhooks(store).map(({ id }) => id)) : [webhookId];
       const isFiltered = Object.values(filterOf(entered)).some((value) => value !== undefined);
       const request = { filter: filterOf(given), requestedAt: runtime.now(), skipsDismissed: !isFiltered };

@@ -130,7 +130,7 @@ const pickedTypes = [
     .map(({ type, description }) => ({ value: type, label: type, description })),
 ];
 
-const name = text({ to: 128, normalise }).describe('A unique name.');
+const name = text({ to: 128, normalise, isName: true }).describe('A unique name.');
 const changeTypes = text({ to: 8192 })
   .transform((list, context) => readChangeTypes(list) ?? refuse(context, [`must be ${changeTypesRule}.`]))
   .meta({

@@ -60,6 +60,8 @@ describe('a new key', () => {
     [{ name: '   ' }, ['name: is required.']],
     [{ name: 'x'.repeat(129) }, ['name: must be at most 128 characters.']],
     [{ name: 'a\u0007b' }, ['name: must not contain control characters.']],
+    [{ name: 'a\tb' }, ['name: must not contain control characters.']],
+    [{ name: 'a\u009fb' }, ['name: must not contain control characters.']],
     [{ name: 'a\nb' }, ['name: must be one line.']],
     [{ name: 'n', role: 'king' }, ['role: must be one of member, publisher, administrator.']],
     [{ name: 'n', role: 'administrator' }, ['role: must not be above your own role, publisher.']],

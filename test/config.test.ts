@@ -1,6 +1,7 @@
 // Tests the configuration: defaults, rules, the list of all problems, and .env.example.
 import { describe, expect, it } from 'vitest';
 import { type ConfigError, readConfig } from '../src/config/config.ts';
+import { unknownVariables } from '../src/config/variables.ts';
 import { formatEnvExample, variableNames } from './kit/variables.ts';
 
 function problemsOf(env: Record<string, string>, fileProblems: string[] = []): readonly string[] {
@@ -314,6 +315,18 @@ describe('paths that overlap', () => {
   it('a path that only begins with the name of another is accepted', () => {
     expect(problemsOf({ ADMIN_PATH: '/services2' })).toEqual([]);
   });
+});
+
+it('finds variables that look like those of Steward and are none, but not those of a Kubernetes service', () => {
+  const names = [
+    'UPGRADE_STEPMS',
+    'TEST_CONTROLL',
+    'TEST_CONTROL',
+    'UPGRADE_SERVICE_HOST',
+    'WEBHOOK_PORT',
+    'PATH',
+  ];
+  expect(unknownVariables(names)).toEqual(['UPGRADE_STEPMS', 'TEST_CONTROLL']);
 });
 
 describe('.env.example', () => {

@@ -93,8 +93,12 @@ export function createServices(options: AppOptions) {
     runtime,
     tasks,
     days: config.AUDIT_DAYS,
+    // The store logs an outage of the database once, with its reason.
     onLost: (entry, error) =>
-      logger.error({ entry, err: error }, 'an entry of the audit trail could not be stored'),
+      logger[isUnavailable(error) ? 'warn' : 'error'](
+        isUnavailable(error) ? { entry } : { entry, err: error },
+        'an entry of the audit trail could not be stored',
+      ),
   });
   const tokenService = new TokenService({ store, runtime, tasks });
   const signInService = new SignInService({

@@ -8,6 +8,7 @@ import { createPasswords, saltBytes } from '../auth/password.ts';
 import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
 import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { unknownVariables } from '../config/variables.ts';
 import { formatBuild, readBuild } from '../lib/build.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { realRuntime, withSharedClock } from '../lib/runtime.ts';
@@ -121,6 +122,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     await app.close();
     throw error;
   }
+  const unknown = unknownVariables(Object.keys(options.env));
+  if (unknown.length > 0)
+    logger.warn({ variables: unknown }, 'these variables are unknown, and have no effect');
   warnOfUnknownContainers(config, logger);
   return {
     app,

@@ -375,6 +375,15 @@ export const variables = z.object({
   ...testing,
 });
 
+/** Groups of variables whose names are unlikely to belong to another program. */
+const ownPrefix = /^(TEST_CONTROL|UPGRADE_|WEBHOOK_|SIMULATED_|OIDC_|IMAGE_)/;
+
+/** The names that look like variables of Steward and are none. Kubernetes adds some for each service. */
+export function unknownVariables(names: readonly string[]): string[] {
+  const isOfCluster = (name: string) => /_(SERVICE_(HOST|PORT)|PORT)(_|$)/.test(name);
+  return names.filter((name) => ownPrefix.test(name) && !isVariable(name) && !isOfCluster(name));
+}
+
 export function isVariable(name: string): boolean {
   return Object.hasOwn(variables.shape, name);
 }

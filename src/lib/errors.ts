@@ -97,7 +97,7 @@ export function databaseUnreachable(): ServiceError {
   return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
 }
 
-export function isUnavailable(error: unknown): boolean {
+export function isUnavailable(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.kind === 'unavailable';
 }
 

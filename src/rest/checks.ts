@@ -63,7 +63,7 @@ type Authenticator = {
 };
 
 export type RestOptions = {
-  readonly store: Pick<Store, 'update' | 'refresh'>;
+  readonly store: Pick<Store, 'update' | 'refresh' | 'problems'>;
   readonly auditService: AuditTrail;
   readonly authenticator: Authenticator;
   /** `reader`: of a transaction. */

@@ -12,29 +12,38 @@ export async function sendCsv(
   reply: FastifyReply,
   { fileName, header, rows }: CsvExport,
 ): Promise<FastifyReply> {
-  const iterator = rows[Symbol.asyncIterator]();
-  // The first row is read before the answer begins, so that an error can still be answered as one.
-  const first = await iterator.next();
-  return reply
-    .headers({
-      'content-type': 'text/csv; charset=utf-8; header=present',
-      'content-disposition': `attachment; filename="${fileName}"`,
-      'cache-control': 'no-store',
-      'cross-origin-resource-policy': 'same-origin',
-    })
-    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, iterator)));
+  const pieces = toText(header, rows);
+  // The first piece is made before the answer begins, so that an error can still be answered as one.
+  const first = await pieces.next();
+  void reply.headers({
+    'content-type': 'text/csv; charset=utf-8; header=present',
+    'content-disposition': `attachment; filename="${fileName}"`,
+    'cache-control': 'no-store',
+    'cross-origin-resource-policy': 'same-origin',
+  });
+  if (reply.request.method !== 'HEAD')
+    return reply.send(Readable.from(startingWith(first.value ?? '', pieces)));
+  await pieces.return();
+  return reply.send(null);
 }
 
-async function* toText(
-  header: CsvRow,
-  first: IteratorResult<CsvRow>,
-  others: AsyncIterator<CsvRow>,
-): AsyncIterable<string> {
+/** Closes the pieces, and with them the rows, when the reader is closed. */
+async function* startingWith(first: string, pieces: AsyncGenerator<string, void>): AsyncGenerator<string> {
+  try {
+    yield first;
+    yield* pieces;
+  } finally {
+    await pieces.return();
+  }
+}
+
+async function* toText(header: CsvRow, rows: AsyncIterable<CsvRow>): AsyncGenerator<string, void> {
   let piece = formatRow(header);
   let left = maxRows;
-  for (let next = first; next.done !== true && left > 0; next = await others.next()) {
-    piece += formatRow(next.value);
+  for await (const row of rows) {
+    piece += formatRow(row);
     left -= 1;
+    if (left === 0) break;
     if (piece.length < pieceLength) continue;
     yield piece;
     piece = '';

@@ -11,6 +11,9 @@ import {
   unreadableBody,
   unsupportedMediaType,
 } from '../http/errors.ts';
+import type { Identity } from '../lib/caller.ts';
+import { ServiceError, isUnavailable } from '../lib/errors.ts';
+import type { Store } from '../store/store.ts';
 import { noteError } from '../http/request-log.ts';
 import { type RestOptions, answer, checkTarget } from './checks.ts';
 import { maxTextBytes } from './form.ts';
@@ -107,11 +110,11 @@ async function sendError(
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { responder, authenticator, errorStatus200 }: TreeOptions,
+  { responder, authenticator, store, errorStatus200 }: TreeOptions,
 ): Promise<FastifyReply | Body> {
-  const error = asServiceError(thrown);
-  const response = toErrorResponse(error, request.id);
   const { rest } = request;
+  const error = explain(asServiceError(thrown), rest?.identity, store);
+  const response = toErrorResponse(error, request.id);
   const auditEntry = await rest?.audit?.recordError(error, response);
   const address = rest?.audit?.address ?? '';
   noteError(request, error, auditEntry === undefined ? undefined : { address, auditEntry });
@@ -128,4 +131,16 @@ async function sendError(
     });
   }
   return bodyOf(reply.code(errorStatus200 ? 200 : response.status), response.body, format);
+}
+
+/** Administrators learn why the store is unavailable. */
+function explain(
+  error: ServiceError | undefined,
+  identity: Identity | undefined,
+  store: Pick<Store, 'problems'>,
+): ServiceError | undefined {
+  if (!isUnavailable(error) || identity?.caller.role !== 'administrator') return error;
+  const { kind, message, problems, retryAfterSeconds = 5 } = error;
+  const reasons = store.problems().map((reason) => ({ message: reason }));
+  return new ServiceError(kind, message, { problems: [...problems, ...reasons], retryAfterSeconds });
 }

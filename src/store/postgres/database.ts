@@ -3,7 +3,16 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type ServiceError, databaseUnreachable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
-import { busy, isBusy, isDown, isRefused, isWaitTooLong, outdatedProgram, programProblem } from './errors.ts';
+import {
+  busy,
+  isBusy,
+  isDown,
+  isRefused,
+  isWaitTooLong,
+  outdatedProgram,
+  programProblem,
+  shortageOf,
+} from './errors.ts';
 import { type Limits, noLimits, readLimits, setTimeouts } from './limits.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
@@ -100,7 +109,7 @@ export class Database {
   /** The reasons why this program cannot use the database. */
   get problems(): readonly string[] {
     return [
-      ...(this.#failure ? ['the database cannot be reached'] : []),
+      ...(this.#failure ? [['the database cannot be reached', ...shortageOf(this.#failure)].join(': ')] : []),
       ...(this.isOutdated ? [programProblem] : []),
     ];
   }

@@ -18,6 +18,11 @@ export function isDown(error: unknown): boolean {
   return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || downMessages.test(message ?? '');
 }
 
+/** What the database lacks, such as space on its disk. Other reasons may name addresses and roles, which only the log has. */
+export function shortageOf(failure: Error): string[] {
+  return failure instanceof pg.DatabaseError && /^53/.test(failure.code ?? '') ? [failure.message] : [];
+}
+
 /** Whether the connection cannot be encrypted, mostly because the certificate of the server is not trusted. */
 export function isTlsFailure(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: string };

@@ -50,15 +50,9 @@ export const services: Table<Service> = {
   keyOf: keyOfService,
   defaults: {},
   bytesOf: bytesOfService,
-  auditFields: ({ folderName, serviceName, type, description, capabilities, parentType, url, access }) => ({
-    folderName,
-    serviceName,
-    type,
-    description,
-    capabilities,
-    parentType,
-    url: url === null ? null : new SecretUrl(url),
-    access,
+  auditFields: ({ createdAt: _createdAt, updatedAt: _updatedAt, ...fields }) => ({
+    ...fields,
+    url: fields.url === null ? null : new SecretUrl(fields.url),
   }),
 };
 const catalogLoaded: Cell<boolean> = {
@@ -68,10 +62,9 @@ const catalogLoaded: Cell<boolean> = {
 };
 
 export function bytesOfService(service: NewService): number {
-  const { folderName, serviceName, type, description, capabilities, parentType, url } = service;
-  return [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
-    .map(xmlBytes)
-    .reduce((sum, bytes) => sum + bytes);
+  const { access: _access, ...fields } = service;
+  const texts = Object.values<unknown>(fields).filter((field) => typeof field === 'string');
+  return texts.reduce((sum, text) => sum + xmlBytes(text), 0);
 }
 
 function bytesOfFolder({ folderName, description }: Folder): number {

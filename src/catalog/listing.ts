@@ -61,7 +61,7 @@ export function listCatalog(
  */
 export class SortedRows<T> {
   readonly #keyOf: (row: T) => string;
-  #sorted: readonly T[] = [];
+  #sorted: readonly { readonly row: T; readonly key: string }[] = [];
 
   constructor(keyOf: (row: T) => string) {
     this.#keyOf = keyOf;
@@ -69,30 +69,12 @@ export class SortedRows<T> {
 
   update(rows: Iterable<T>): readonly T[] {
     const added = new Set(rows);
-    const sorted = this.#sorted.filter((row) => added.delete(row));
-    if (added.size > sorted.length) this.#sorted = this.#sortAll([...sorted, ...added]);
-    else {
-      for (const row of added) sorted.splice(this.#placeOf(row, sorted), 0, row);
-      this.#sorted = sorted;
-    }
-    return this.#sorted;
-  }
-
-  #sortAll(rows: readonly T[]): readonly T[] {
-    const keyed = rows.map((row) => ({ row, key: this.#keyOf(row) }));
-    return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
-  }
-
-  /** Where a row belongs among the others, by binary search. */
-  #placeOf(row: T, rows: readonly T[]): number {
-    const key = this.#keyOf(row);
-    let [low, high] = [0, rows.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#keyOf(rows[middle] as T) < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    const known = this.#sorted.filter(({ row }) => added.delete(row));
+    const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1);
+    const fresh = [...added].map((row) => ({ row, key: this.#keyOf(row) })).sort(byKey);
+    // Two sorted runs, which the sort merges in linear time.
+    this.#sorted = [...known, ...fresh].sort(byKey);
+    return this.#sorted.map(({ row }) => row);
   }
 }
 

@@ -97,7 +97,8 @@ export function newerValues(
     .filter(([name, text]) => text !== before[name])
     .filter(([name, text]) => text !== textOf(name))
     .map(([field, stored]) => {
-      const text = metaIn(operation, field)?.parts?.format?.(stored) ?? stored;
+      const meta = metaIn(operation, field);
+      const text = meta?.parts?.format?.(stored) ?? meta?.choiceLabels?.[stored] ?? stored;
       const message = text === '' ? 'is empty now.' : `is now: ${truncate(text, maxPresentLength)}`;
       return { field, message };
     });

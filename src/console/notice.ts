@@ -8,9 +8,13 @@ import type { Layout, PageLink } from './layout.ts';
 type PageNotice = NonNullable<Layout['notice']>;
 
 const maxTextLength = 500;
+const maxJsonLength = 2800;
 
 export function writeNotice({ text, ...rest }: PageNotice, isHttps: boolean): string {
-  const json = JSON.stringify({ text: truncate(text, maxTextLength), ...rest });
+  const notice = { text: truncate(text, maxTextLength), ...rest };
+  const complete = JSON.stringify(notice);
+  // Browsers drop a larger cookie. Without the link, the page says at least what has happened.
+  const json = complete.length > maxJsonLength ? JSON.stringify({ ...notice, link: undefined }) : complete;
   return `${noticeCookie}=${Buffer.from(json).toString('base64url')}; Max-Age=60; ${cookieAttributes(isHttps)}`;
 }
 

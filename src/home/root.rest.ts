@@ -2,6 +2,7 @@
 // sign in.
 import * as z from 'zod';
 import { searchedIn } from '../console/list.ts';
+import { withoutAuthority } from '../http/request-log.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import type { View } from '../rest/view.ts';
@@ -99,9 +100,10 @@ type Paths = { readonly ADMIN_PATH: string; readonly TOKENS_PATH: string; readon
  */
 export function withoutInfoProbe(url: string, { ADMIN_PATH, TOKENS_PATH, REST_PATH }: Paths): string {
   if (!url.includes('/info')) return url;
-  const [path = ''] = url.split('?', 1);
+  const target = withoutAuthority(url);
+  const [path = ''] = target.split('?', 1);
   const isBeneath = (prefix: string) => path.startsWith(`${prefix}/`);
   const isProbe =
     path.endsWith('/rest/info') && (isBeneath(ADMIN_PATH) || isBeneath(REST_PATH)) && !isBeneath(TOKENS_PATH);
-  return isProbe || path === `/${REST_PATH}/info` ? `${REST_PATH}/info${url.slice(path.length)}` : url;
+  return isProbe || path === `/${REST_PATH}/info` ? `${REST_PATH}/info${target.slice(path.length)}` : url;
 }

@@ -74,7 +74,9 @@ function factsOf(request: FastifyRequest, status: number | 'closed', warning: Re
 const unknownRoute = 'unknown';
 
 /** An absolute address may contain a user name and a password. */
-const authority = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
+export function withoutAuthority(url: string): string {
+  return url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
+}
 
 /**
  * The end of the path. The rest may be a query with a token, even if the client has encoded its marks, once or
@@ -85,7 +87,7 @@ const queryStart = /[?#;&=]|%(?:25){0,8}(?:3f|23|3b|26|3d)/i;
 /** The path of an unknown route is not logged: it may be anything, such as a token. */
 function pathOf(request: FastifyRequest): string {
   if (isUnknown(request)) return unknownRoute;
-  const [path] = request.url.replace(authority, '').split(queryStart, 1);
+  const [path] = withoutAuthority(request.url).split(queryStart, 1);
   return path || '/';
 }
 

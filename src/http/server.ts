@@ -157,16 +157,28 @@ function createRequestIds(trustedProxies: BlockList): (request: IncomingMessage)
   };
 }
 
+const singleHeaders = new Map([
+  ['host', 'Host'],
+  ['authorization', 'Authorization'],
+  ['content-type', 'Content-Type'],
+]);
+
 export function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
   // Node reads a request line without a version as HTTP/0.9, and accepts HTTP/2.0.
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     throw new ServiceError('invalid', 'The request must be HTTP/1.1 or HTTP/1.0.');
   if (rawHeaders.length > 2 * maxHeaders)
     throw new ServiceError('invalid', `The request must have at most ${maxHeaders} headers.`);
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') hosts += 1;
-  if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'must be given.');
-  if (hosts > 1) throw invalidField('Host', 'must be given once.');
+  const given = new Set<string>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? '';
+    const field = singleHeaders.get(name);
+    if (field === undefined) continue;
+    // Node reads the first one. A proxy may have checked another.
+    if (given.has(name)) throw invalidField(field, 'must be given once.');
+    given.add(name);
+  }
+  if (!given.has('host') && httpVersion === '1.1') throw invalidField('Host', 'must be given.');
 }
 
 function refuseUnknown(request: FastifyRequest, allowedMethods: AllowedMethods): never {

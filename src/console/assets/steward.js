@@ -30,7 +30,10 @@ function changeThemeInPlace(form) {
     event.preventDefault();
     const { value } = event.submitter;
     const body = new URLSearchParams({ theme: value });
-    await fetch(form.action, { method: 'POST', body, redirect: 'manual' });
+    const answer = await fetch(form.action, { method: 'POST', body, redirect: 'manual' }).catch(
+      () => undefined,
+    );
+    if (answer?.type !== 'opaqueredirect') return;
     document.querySelector('meta[name="color-scheme"]').content = value === 'system' ? 'light dark' : value;
     for (const button of form.querySelectorAll('button')) button.ariaPressed = String(button.value === value);
   });

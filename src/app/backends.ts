@@ -15,7 +15,7 @@ import type { Store } from '../store/store.ts';
 import type { Executor } from '../upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
-import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
+import { simulatedPerformers } from '../upgrades/executors/steps.ts';
 import { type Retention, createMemoryStore } from './stores/memory-store.ts';
 
 /** How long the start waits for a database that is unavailable or too slow. */
@@ -110,7 +110,7 @@ async function createClusterExecutor(
 ): Promise<Executor> {
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { ImageChecker, connectCluster, KubernetesExecutor } =
-    await import('../upgrades/executors/kubernetes/executor.ts').catch(explainMissingClient);
+    await import('../upgrades/executors/kubernetes/kubernetes-executor.ts').catch(explainMissingClient);
   const cluster = connectCluster({
     runtime,
     kubeconfig: config.KUBECONFIG,

@@ -12,7 +12,7 @@ import { unknownVariables } from '../config/variables.ts';
 import { formatBuild, readBuild } from '../lib/build.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { realRuntime, withSharedClock } from '../lib/runtime.ts';
-import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry.ts';
+import { readRegistryAuth } from '../upgrades/executors/images/registry.ts';
 import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
 import { GuardedHttpClient, readAuthorities } from '../webhooks/sending/http-client.ts';
 import type { App, NewApp } from './app.ts';

@@ -1,13 +1,13 @@
 // The variables of upgrades: of every job, of the Kubernetes executor and of the simulation.
 import * as z from 'zod';
-import { isRegistryHost } from '../upgrades/executors/kubernetes/image.ts';
+import { isRegistryHost } from '../upgrades/executors/images/image.ts';
 import {
   type TemplateStepId,
   isTemplateStepId,
   stepIds,
   templateStepIds,
   templateSteps,
-} from '../upgrades/planning/step-ids.ts';
+} from '../upgrades/executors/steps.ts';
 import { integerText, splitList } from './value-schemas.ts';
 
 export const upgradeExecutor = z

@@ -21,7 +21,7 @@ import type { Runtime } from '../lib/runtime.ts';
 import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { performedSteps } from '../upgrades/planning/plan.ts';
-import { simulatedPerformers } from '../upgrades/planning/step-ids.ts';
+import { simulatedPerformers } from '../upgrades/executors/steps.ts';
 import { currentManifest, deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { ControlClock } from './clock.ts';
 import { createFailingClient, createFailingExecutor } from './failing-ports.ts';

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { type ErrorKind, ServiceError, usualError, usualMessages } from '../lib/errors.ts';
 import type { performedSteps } from '../upgrades/planning/plan.ts';
-import { type StepId, stepIds } from '../upgrades/planning/step-ids.ts';
+import { type StepId, stepIds } from '../upgrades/executors/steps.ts';
 import { integer } from './input.ts';
 
 /** An error of the kind with the headers of a typical one. */

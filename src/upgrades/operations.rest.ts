@@ -17,7 +17,7 @@ import { jobStatus } from './jobs/job-service.ts';
 import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
 import { startJob } from './jobs/job.ts';
-import type { ReadDrift } from './planning/drift.ts';
+import type { ReadDrift } from './starting/drift.ts';
 import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
 import { upgradeWizard } from './pages/wizard.ts';
@@ -31,9 +31,9 @@ import {
   prepareRequest,
   prepareRollback,
   prepareWithPatience,
-} from './planning/preflight.ts';
+} from './starting/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
-import { stepIds } from './planning/step-ids.ts';
+import { stepIds } from './executors/steps.ts';
 import {
   currentManifest,
   deployment,

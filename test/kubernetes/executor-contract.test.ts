@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { type Workload, movesBetween } from '../../src/upgrades/planning/workloads.ts';
+import { type Workload, movesBetween } from '../../src/upgrades/executors/workloads.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Container, Version } from '../../src/upgrades/versions/manifest.ts';

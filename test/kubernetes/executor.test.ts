@@ -1,8 +1,8 @@
 // How the executor changes workloads of a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Executor, RefusedError, type RepairedWorkload } from '../../src/upgrades/executors/executor.ts';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
+import type { WorkloadContainer, Workload } from '../../src/upgrades/executors/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor, fast } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';

@@ -6,7 +6,7 @@ import {
   type KubernetesOptions,
   connectCluster,
   KubernetesExecutor,
-} from '../../src/upgrades/executors/kubernetes/executor.ts';
+} from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Cluster } from './cluster.ts';
 

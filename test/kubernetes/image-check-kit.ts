@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
-import { ImageChecker } from '../../src/upgrades/executors/kubernetes/image-check.ts';
+import { ImageChecker } from '../../src/upgrades/executors/images/image-check.ts';
 
 export type CheckOptions = Partial<Omit<ConstructorParameters<typeof ImageChecker>[0], 'insecureHosts'>> & {
   readonly insecure?: readonly string[];

@@ -1,7 +1,7 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after
 // failures.
 import { expect, it, onTestFinished } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
 import { openCluster } from './cluster.ts';
 import { fast } from './executor.ts';

@@ -1,6 +1,6 @@
 // Which containers of a cluster match the containers of a version, and which images they get.
 import { describe, expect, it } from 'vitest';
-import { findImageProblem, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
+import { findImageProblem, locateImage, pinImage } from '../../src/upgrades/executors/images/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/inventory.ts';
 import type { ClusterWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import type { Container } from '../../src/upgrades/versions/manifest.ts';

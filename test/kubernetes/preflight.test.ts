@@ -2,13 +2,13 @@
 import { afterEach, expect, it } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
-import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import {
   eventPermissions,
   neededPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/namespace.ts';
-import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
+import type { JobEnd } from '../../src/upgrades/executors/workloads.ts';
 import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';

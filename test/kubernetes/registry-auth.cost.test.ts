@@ -5,7 +5,7 @@ import {
   parseChallenges,
   parseRegistryAuth,
   readRegistryAuth,
-} from '../../src/upgrades/executors/kubernetes/registry.ts';
+} from '../../src/upgrades/executors/images/registry.ts';
 import { expectCost } from '../kit/cost.ts';
 import { check, encode, writeAuthFile } from './image-check-kit.ts';
 

@@ -1,7 +1,7 @@
 // A namespace with one Deployment, and executors for it, for tests of outages and of the lock.
 import { onTestFinished } from 'vitest';
 import type { StepContext } from '../../src/upgrades/executors/executor.ts';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import { openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 

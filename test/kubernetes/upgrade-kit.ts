@@ -1,7 +1,7 @@
 // Shared by the tests of steps on a cluster: a namespace with two workloads, step templates, and a server that
 // upgrades them.
 import { expect, onTestFinished } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import type { neededPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';

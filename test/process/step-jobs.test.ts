@@ -2,7 +2,7 @@
 // request about a Job. The fake API server is reached over HTTP. Every step and attempt has exactly one Job, and
 // the messages are those of a job without deaths.
 import { expect, it } from 'vitest';
-import { templateStepIds } from '../../src/upgrades/planning/step-ids.ts';
+import { templateStepIds } from '../../src/upgrades/executors/steps.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';

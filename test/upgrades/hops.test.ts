@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Executor, TemplateRun } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { type TemplateStepId, simulatedPerformers } from '../../src/upgrades/planning/step-ids.ts';
+import { type TemplateStepId, simulatedPerformers } from '../../src/upgrades/executors/steps.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
 import {

@@ -11,8 +11,8 @@ import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
 import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { reasonNotToStart } from '../../src/upgrades/jobs/job-to-repair.ts';
 import { startJob } from '../../src/upgrades/jobs/job.ts';
-import { prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
-import { simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import { prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
+import { simulatedInventory } from '../../src/upgrades/executors/workloads.ts';
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 

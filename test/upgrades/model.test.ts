@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/jobs/job.ts';
-import type { Message } from '../../src/upgrades/jobs/messages.ts';
+import type { Message } from '../../src/upgrades/planning/messages.ts';
 import { type Deployment, deployment, newestInstalled } from '../../src/upgrades/versions/deployment.ts';
 import { findPath } from '../../src/upgrades/versions/hops.ts';
 import { formatVersion } from '../../src/upgrades/versions/manifest.ts';

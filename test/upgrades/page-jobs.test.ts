@@ -126,7 +126,6 @@ describe('a job of several hops', () => {
 });
 
 describe('after a job', () => {
-
   it('shows the messages of one component, of one kind, or that contain a text', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();

@@ -1,7 +1,7 @@
 // Recordings of jobs: how long each step of a job took.
 import { readFileSync } from 'node:fs';
 import type { Plan, Step } from '../../src/upgrades/planning/plan.ts';
-import type { StepId } from '../../src/upgrades/planning/step-ids.ts';
+import type { StepId } from '../../src/upgrades/executors/steps.ts';
 
 export type RecordedStep = { readonly id: StepId; readonly isSkipped: boolean; readonly ms: number };
 

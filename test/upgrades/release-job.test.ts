@@ -1,7 +1,7 @@
 // A release through the API: its messages, failure and cancellation, and the list of message codes.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { codes as allCodes } from '../../src/upgrades/jobs/messages.ts';
+import { codes as allCodes } from '../../src/upgrades/planning/messages.ts';
 import {
   type Failure,
   type Status,

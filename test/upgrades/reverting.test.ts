@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { RefusedError } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import type { Workload } from '../../src/upgrades/planning/workloads.ts';
+import type { Workload } from '../../src/upgrades/executors/workloads.ts';
 import { patchOf } from '../kit/versions.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
 

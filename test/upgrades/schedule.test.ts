@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Problem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import type { Inventory } from '../../src/upgrades/planning/workloads.ts';
+import type { Inventory } from '../../src/upgrades/executors/workloads.ts';
 import { maintenanceWindows } from '../../src/upgrades/schedule/windows.ts';
 import { type Failure, type Status, admin, codesOf, license, patch1, patch2, upgrades } from './jobs-kit.ts';
 import {

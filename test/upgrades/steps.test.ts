@@ -2,7 +2,7 @@
 // and after the work.
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { templateSteps } from '../../src/upgrades/planning/step-ids.ts';
+import { templateSteps } from '../../src/upgrades/executors/steps.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
 const { server, start, upgrade, release, status, finish } = useJobs();

@@ -31,7 +31,7 @@ import {
 import { findRollbackTarget, mixedMark } from '../../upgrades/pages/overview.ts';
 import { driftView, versionName, wizardHref } from '../../upgrades/pages/versions.ts';
 import { deployment, newestInstalled } from '../../upgrades/versions/deployment.ts';
-import type { Drift, ReadDrift } from '../../upgrades/planning/drift.ts';
+import type { Drift, ReadDrift } from '../../upgrades/starting/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { formatVersion } from '../../upgrades/versions/manifest.ts';
 import { webhookStats } from '../../webhooks/stats.ts';

@@ -1,7 +1,7 @@
 // An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
 import type { Runtime } from '../../lib/runtime.ts';
-import { type Performers, simulatedPerformers } from '../planning/step-ids.ts';
-import { type Workload, simulatedInventory } from '../planning/workloads.ts';
+import { type Performers, simulatedPerformers } from './steps.ts';
+import { type Workload, simulatedInventory } from './workloads.ts';
 import type { Executor, StepContext } from './executor.ts';
 
 type SimulatedOptions = {

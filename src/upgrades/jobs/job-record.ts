@@ -1,7 +1,7 @@
 // Stores a job: its next state and the messages of the change, in one update.
 import type { Transaction } from '../../store/transaction.ts';
 import { type EndState, type Job, type Reverting, newestJob, runTotals } from './job-table.ts';
-import { type Code, type Facts, writeMessage } from './messages.ts';
+import { type Code, type Facts, writeMessage } from '../planning/messages.ts';
 
 /** A message: its code, and the facts that the job itself does not give. */
 export type Line = readonly [Code, Partial<Facts>?];

@@ -8,7 +8,7 @@
 import { formatList } from '../../lib/format.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { formatImages } from '../planning/workloads.ts';
+import { formatImages } from '../executors/workloads.ts';
 import { startOfHop } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import type { Job, Reverting } from './job-table.ts';

@@ -3,10 +3,10 @@
 import type { Runtime } from '../../lib/runtime.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { JobEnd } from '../planning/workloads.ts';
+import type { JobEnd } from '../executors/workloads.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { type Job, hasInstalled, isOpen, newestJob, runTotals, stateCodes } from './job-table.ts';
-import type { Message } from './messages.ts';
+import type { Message } from '../planning/messages.ts';
 import { remainingMs } from './progress.ts';
 
 /** The messages of one job that were read so far. A job only adds messages, so they stay valid. */

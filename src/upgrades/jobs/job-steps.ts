@@ -10,13 +10,13 @@
 import type { Transaction } from '../../store/transaction.ts';
 import type { RepairedWorkload } from '../executors/executor.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { nameOfStepJob } from '../planning/step-ids.ts';
-import { formatImages } from '../planning/workloads.ts';
+import { nameOfStepJob } from '../executors/steps.ts';
+import { formatImages } from '../executors/workloads.ts';
 import { deployment } from '../versions/deployment.ts';
 import type { Hop } from '../versions/hops.ts';
 import { type Line, record } from './job-record.ts';
 import type { Job } from './job-table.ts';
-import { type Code, type Facts, announcesStart } from './messages.ts';
+import { type Code, type Facts, announcesStart } from '../planning/messages.ts';
 import { advanceProgress } from './progress.ts';
 import { addStepTime, keepMoves } from './timeline.ts';
 

@@ -1,7 +1,7 @@
 // Archived jobs, plans and messages in memory.
 import { freeze } from '../../store/changes.ts';
 import { type Job, type JobStore, type JobWrites, type StoredPlan, hasInstalled } from './job-table.ts';
-import type { Message } from './messages.ts';
+import type { Message } from '../planning/messages.ts';
 
 export type JobDump = {
   readonly archived: readonly Job[];

@@ -1,7 +1,7 @@
 // Archived jobs, plans and messages in PostgreSQL.
 import { type Client, type Database, deleteInBatches, query } from '../../store/postgres/database.ts';
 import type { Job, JobStore, JobWrites, StoredPlan } from './job-table.ts';
-import type { Message } from './messages.ts';
+import type { Message } from '../planning/messages.ts';
 
 export class PostgresJobs implements JobStore {
   readonly #database: Database;

@@ -2,7 +2,7 @@
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Plan } from '../planning/plan.ts';
-import type { Message } from './messages.ts';
+import type { Message } from '../planning/messages.ts';
 import type { Progress } from './progress.ts';
 import type { Timeline } from './timeline.ts';
 

@@ -52,7 +52,7 @@ import {
   newestJob,
 } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
-import type { Code } from './messages.ts';
+import type { Code } from '../planning/messages.ts';
 import { restartStep, startProgress } from './progress.ts';
 import { addStepTime, startTimeline } from './timeline.ts';
 

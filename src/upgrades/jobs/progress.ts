@@ -4,7 +4,7 @@
 // earlier ones. Before the first measurement, it is the mean of similar kinds, or of all steps. The weights change while
 // the job runs, so `percent` is stored: it goes down only when a workload is put back.
 import type { Plan, Step } from '../planning/plan.ts';
-import { isTemplateStepId } from '../planning/step-ids.ts';
+import { isTemplateStepId } from '../executors/steps.ts';
 
 export type Progress = {
   readonly done: number;

@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Executor, RepairedWorkload, StepContext, TemplateRun } from '../executors/executor.ts';
 import { type Step, movedWorkloads } from '../planning/plan.ts';
-import { nameOfStepJob } from '../planning/step-ids.ts';
+import { nameOfStepJob } from '../executors/steps.ts';
 import { beginCancel } from './job-reverting.ts';
 import { type StepOutcome, advanceJob, attemptOf, hasJob, recordRepairs } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';

@@ -2,7 +2,7 @@
 // job shows them.
 import { groupBy } from '../../lib/collections.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { type StepId, workloadSteps } from '../planning/step-ids.ts';
+import { type StepId, workloadSteps } from '../executors/steps.ts';
 
 type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
 

@@ -12,7 +12,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { type JobService, jobProgress } from '../jobs/job-service.ts';
 import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
-import type { Code, Message } from '../jobs/messages.ts';
+import type { Code, Message } from '../planning/messages.ts';
 import type { Plan } from '../planning/plan.ts';
 import { deployment, newestInstalled } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';

@@ -18,8 +18,8 @@ import {
   newestInstalled,
   rollbackTargets,
 } from '../versions/deployment.ts';
-import type { Drift } from '../planning/drift.ts';
-import { countMovesOfRollbacks } from '../planning/workloads.ts';
+import type { Drift } from '../starting/drift.ts';
+import { countMovesOfRollbacks } from '../executors/workloads.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { repairText } from './job-parts.ts';

@@ -1,6 +1,6 @@
 // The plan of a job: a list of steps. It is computed once, stored, and executed step by step. Its digest identifies it.
 import { createHash } from 'node:crypto';
-import type { Code } from '../jobs/messages.ts';
+import type { Code } from './messages.ts';
 import { installedVersions } from '../versions/deployment.ts';
 import type { Hop } from '../versions/hops.ts';
 import type { Container, Version } from '../versions/manifest.ts';
@@ -12,8 +12,8 @@ import {
   hooks,
   isTemplateStepId,
   workloadSteps,
-} from './step-ids.ts';
-import type { Workload } from './workloads.ts';
+} from '../executors/steps.ts';
+import type { Workload } from '../executors/workloads.ts';
 
 type PerformedBy = 'steward' | 'rollout' | 'job' | 'nobody' | 'simulation';
 

@@ -12,7 +12,7 @@ import {
   neededPermissions,
   templatePermissions,
 } from '../../../src/upgrades/executors/kubernetes/namespace.ts';
-import { selectTemplates } from '../../../src/upgrades/executors/kubernetes/step-job.ts';
+import { selectTemplates } from '../../../src/upgrades/executors/kubernetes/step-template.ts';
 import { freshRelease } from '../../../src/upgrades/versions/built-in-manifest.ts';
 import { readManifest } from '../../../src/upgrades/versions/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../../kit/manifests.ts';

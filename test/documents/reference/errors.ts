@@ -4,7 +4,7 @@ import { toErrorResponse } from '../../../src/http/errors.ts';
 import { type ErrorKind, ServiceError } from '../../../src/lib/errors.ts';
 import { errorResponses } from '../../../src/rest/openapi/errors.ts';
 import { toFault, toFaultResponse } from '../../../src/soap/faults.ts';
-import { type Code, type Facts, codes, writeMessage } from '../../../src/upgrades/jobs/messages.ts';
+import { type Code, type Facts, codes, writeMessage } from '../../../src/upgrades/planning/messages.ts';
 import { namespace } from '../../kit/server.ts';
 import { type JobKind, findCodes, jobKinds } from './job-codes.ts';
 import { block, code, formatPage, table } from './markdown.ts';
@@ -197,7 +197,7 @@ function messagesPart(codesOf: Readonly<Record<JobKind, ReadonlySet<number>>>): 
 export async function errorsPage(): Promise<string> {
   return formatPage(
     'Errors and codes',
-    'src/lib/errors.ts, src/http/errors.ts, src/soap/faults.ts, src/rest/openapi/errors.ts and src/upgrades/jobs/messages.ts',
+    'src/lib/errors.ts, src/http/errors.ts, src/soap/faults.ts, src/rest/openapi/errors.ts and src/upgrades/planning/messages.ts',
     intro,
     errorsPart(),
     messagesPart(await findCodes()),

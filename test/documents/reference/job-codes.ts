@@ -2,7 +2,7 @@
 // messages.
 import type { Executor } from '../../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../../src/upgrades/executors/simulated.ts';
-import { simulatedPerformers, templateStepIds } from '../../../src/upgrades/planning/step-ids.ts';
+import { simulatedPerformers, templateStepIds } from '../../../src/upgrades/executors/steps.ts';
 import { type Server, type ServerOptions, startServer } from '../../kit/server.ts';
 import { type Status, codesOf, eleven, license, patch1, upgrades } from '../../upgrades/jobs-kit.ts';
 

@@ -15,7 +15,7 @@ import {
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
-import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-job.ts';
+import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-template.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,

@@ -14,11 +14,11 @@ import {
   type RepairPlan,
   type Workload,
   type WorkloadContainer,
-} from '../../planning/workloads.ts';
+} from '../workloads.ts';
 import { freshRelease } from '../../versions/built-in-manifest.ts';
 import { type Deployment, installedContainers } from '../../versions/deployment.ts';
 import type { Container, Version } from '../../versions/manifest.ts';
-import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
+import { findImageProblem, locateImage, nameOfImage, pinImage } from '../images/image.ts';
 import { type JobEnds, type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
 import { annotations, parseImages, states } from './patch.ts';
 import { formatCounts, isHealthy } from './rollout.ts';

@@ -1,11 +1,11 @@
 // Reads the state of a namespace before an upgrade: its workloads, which of the needed permissions Steward has there,
 // and what blocks an upgrade.
-import type { JobEnd } from '../../planning/workloads.ts';
+import type { JobEnd } from '../workloads.ts';
 import { ClusterError, isTemporary } from './client.ts';
 import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
 import { type UpgradeLock, leaseName } from './lock.ts';
 import { annotations } from './patch.ts';
-import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-job.ts';
+import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-template.ts';
 import type { ClusterWorkload } from './workload.ts';
 
 type Permission = {

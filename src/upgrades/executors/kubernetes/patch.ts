@@ -1,6 +1,6 @@
 // Builds the patches of a workload. One patch changes the images and records the change in annotations.
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
-import type { Workload } from '../../planning/workloads.ts';
+import type { Workload } from '../workloads.ts';
 import type { StepContext } from '../executor.ts';
 import type { ClusterWorkload, Direction } from './workload.ts';
 

@@ -22,7 +22,7 @@
 // While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller
 // waits until each pod is ready and never replaces one that cannot become ready. Such pods are returned as
 // `blockingPods`; the executor deletes them.
-import type { WorkloadContainer, Workload } from '../../planning/workloads.ts';
+import type { WorkloadContainer, Workload } from '../workloads.ts';
 import { type ClusterPod, type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 type RolloutOptions = {

@@ -9,8 +9,8 @@ import {
   type TemplateStepId,
   isTemplateStepId,
   templateStepIds,
-} from '../../planning/step-ids.ts';
-import { type Workload, templatePath } from '../../planning/workloads.ts';
+} from '../steps.ts';
+import { type Workload, templatePath } from '../workloads.ts';
 import type { TemplateRun } from '../executor.ts';
 import type { ClusterPod } from './workload.ts';
 

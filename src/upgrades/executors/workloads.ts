@@ -2,7 +2,7 @@
 import type { Problem } from '../../lib/errors.ts';
 import { type Deployment, installedContainers, installedVersions } from '../versions/deployment.ts';
 import type { Container, Version } from '../versions/manifest.ts';
-import { type Performers, simulatedPerformers } from './step-ids.ts';
+import { type Performers, simulatedPerformers } from './steps.ts';
 
 /** `formerImage` is null if the container is new. */
 export type WorkloadContainer = {

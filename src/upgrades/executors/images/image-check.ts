@@ -6,7 +6,7 @@ import { formatList } from '../../../lib/format.ts';
 import type { Resolve } from '../../../lib/guarded-connector.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Findings, Workload } from '../../planning/workloads.ts';
+import type { Findings, Workload } from '../workloads.ts';
 import { parseRegistryReference } from './image.ts';
 import { RegistryClient } from './registry-client.ts';
 import { type Lookup, type RegistryAuth, lookUpImage, readRegistryAuth } from './registry.ts';

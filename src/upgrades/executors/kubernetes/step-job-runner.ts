@@ -16,7 +16,7 @@ import {
   parseResult,
   podsOfJob,
   stepLabel,
-} from './step-job.ts';
+} from './step-template.ts';
 import { type ClusterPod, type ClusterWorkload, parseWorkload } from './workload.ts';
 import type { MoverOptions } from './workload-mover.ts';
 

@@ -1,8 +1,8 @@
 // The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and
 // waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
-import type { StepId } from '../../planning/step-ids.ts';
-import type { Findings, Inventory, Workload } from '../../planning/workloads.ts';
+import type { StepId } from '../steps.ts';
+import type { Findings, Inventory, Workload } from '../workloads.ts';
 import {
   type ApplyResult,
   type Executor,
@@ -14,17 +14,17 @@ import {
 } from '../executor.ts';
 import { ClusterError, hasStatus } from './client.ts';
 import { type Cluster, maxListed } from './cluster.ts';
-import type { ImageChecker } from './image-check.ts';
+import type { ImageChecker } from '../images/image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
 import { isPatchedBy } from './patch.ts';
 import { countRestarts, findCrash, isRolledOut } from './rollout.ts';
-import { StepJobs } from './step-jobs.ts';
+import { StepJobs } from './step-job-runner.ts';
 import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
-export { ImageChecker } from './image-check.ts';
+export { ImageChecker } from '../images/image-check.ts';
 
 export type KubernetesOptions = Omit<InventoryOptions, 'connection' | 'lock'> &
   LockOptions &

@@ -22,7 +22,7 @@ import {
 } from '../versions/deployment.ts';
 import { type Hop, findPath, pathTo, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
-import { type PlannedSteps, planRollback, planSteps, updatedWorkloads } from './plan.ts';
+import { type PlannedSteps, planRollback, planSteps, updatedWorkloads } from '../planning/plan.ts';
 import {
   type SettingFile,
   type SettingProblem,
@@ -32,8 +32,8 @@ import {
   readSettingFile,
   readSettings,
   tooLargeForJson,
-} from './settings.ts';
-import { type Inventory, type MovePlan, maxWorkloads, movesBetween, templatePath } from './workloads.ts';
+} from '../planning/settings.ts';
+import { type Inventory, type MovePlan, maxWorkloads, movesBetween, templatePath } from '../executors/workloads.ts';
 
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'ignoresWindows'> & {
   readonly to: string | null;

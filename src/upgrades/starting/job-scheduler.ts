@@ -13,12 +13,12 @@ import {
   mayPass,
   prepareRequest,
   prepareRollback,
-} from '../planning/preflight.ts';
+} from './preflight.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
-import type { JobRunner } from './job-runner.ts';
-import { failScheduled, startScheduled } from './job-schedule.ts';
-import { type Job, type ScheduledRequest, newestJob } from './job-table.ts';
-import { type JobRule, type RunContext, maxFailure, updateJob } from './run-step.ts';
+import type { JobRunner } from '../jobs/job-runner.ts';
+import { failScheduled, startScheduled } from '../jobs/job-schedule.ts';
+import { type Job, type ScheduledRequest, newestJob } from '../jobs/job-table.ts';
+import { type JobRule, type RunContext, maxFailure, updateJob } from '../jobs/run-step.ts';
 
 type SchedulerOptions = Pick<RunContext, 'store' | 'runtime' | 'executor' | 'notify'> & {
   readonly tasks: Tasks;

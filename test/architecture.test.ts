@@ -48,6 +48,16 @@ const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf
 
 const levelOf = (name: string) => layers.indexOf(layerOf(name));
 
+/** The parts of the largest feature, from the bottom to the top. Its edges are above them. */
+const partsOfUpgrades = ['schedule', 'versions', 'executors', 'planning', 'jobs', 'starting'];
+
+/** Undefined for a file outside of the feature. */
+function upgradesLevelOf(name: string): number | undefined {
+  const [feature, part = ''] = name.split('/');
+  if (feature !== 'upgrades') return undefined;
+  return partsOfUpgrades.includes(part) ? partsOfUpgrades.indexOf(part) : partsOfUpgrades.length;
+}
+
 const isOfFeature = (name: string) => ['features', 'edges'].includes(layerOf(name));
 
 function importsOf(name: string): string[] {
@@ -92,8 +102,17 @@ describe('a file of src', () => {
     expect(offenders).toEqual({});
   });
 
+  it('of the upgrades imports only from its own part and those below', () => {
+    const offenders = findOffenders((name) =>
+      localImportsOf(name).filter(
+        (target) => (upgradesLevelOf(target) ?? -1) > (upgradesLevelOf(name) ?? Infinity),
+      ),
+    );
+    expect(offenders).toEqual({});
+  });
+
   it('does no I/O in a feature, except where it stores, sends, signs in and performs steps', () => {
-    const doesIo = /\/(sending|executors|executors\/kubernetes|oidc|postgres)$/;
+    const doesIo = /\/(sending|executors|executors\/(kubernetes|images)|oidc|postgres)$/;
     const allowed = ['zod', 'node:crypto', 'node:net'];
     const isForbidden = (path: string) => !path.startsWith('.') && !allowed.includes(path);
     const offenders = findOffenders((name) =>

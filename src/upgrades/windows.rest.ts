@@ -13,7 +13,8 @@ import { type Resource, resource } from '../rest/resource.ts';
 import { type Change, compareFields } from '../store/audit-change.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { ignoreWindowsParts, whenParts, windowParts, windowsView } from './pages/windows.ts';
+import { ignoreWindowsParts, whenParts } from './pages/start-fields.ts';
+import { windowParts, windowsView } from './pages/windows.ts';
 import {
   maintenanceWindows,
   maxWindows,

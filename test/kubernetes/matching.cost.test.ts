@@ -1,7 +1,8 @@
 // Which containers of a cluster match the containers of a version, and which images they get.
 import { describe, expect, it } from 'vitest';
 import { findImageProblem, locateImage, pinImage } from '../../src/upgrades/executors/images/image.ts';
-import { matchContainers } from '../../src/upgrades/executors/kubernetes/inventory.ts';
+import { matchContainers } from '../../src/upgrades/executors/inventory/matching.ts';
+import { toFound } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import type { ClusterWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import type { Container } from '../../src/upgrades/versions/manifest.ts';
 import { expectCost } from '../kit/cost.ts';
@@ -63,7 +64,7 @@ const container = (name: string, image: string, checksum = 'N/A'): Container => 
 
 describe('a container of a version', () => {
   const match = (wanted: Container[], cluster: ClusterWorkload[]) =>
-    matchContainers(wanted, cluster, new Map(), undefined);
+    matchContainers(wanted, cluster.map(toFound), new Map(), undefined);
   const moved = (wanted: Container[], cluster: ClusterWorkload[]) =>
     match(wanted, cluster).workloads.map(({ name, parts }) => [
       name,

@@ -2,7 +2,10 @@
 import { afterEach, expect, it } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
 import { realRuntime } from '../../src/lib/runtime.ts';
-import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
+import {
+  type KubernetesOptions,
+  connectCluster,
+} from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import {
   eventPermissions,
   neededPermissions,

@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
-import { simulatedInventory } from '../../src/upgrades/executors/workloads.ts';
+import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
 import { openPeerStore } from './store-kit.ts';
 
 /**

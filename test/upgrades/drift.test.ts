@@ -3,7 +3,8 @@ import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { createDriftReader } from '../../src/upgrades/starting/drift.ts';
-import { type RepairPlan, simulatedInventory } from '../../src/upgrades/executors/workloads.ts';
+import type { RepairPlan } from '../../src/upgrades/executors/workloads.ts';
+import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
 
 const differs = { drift: '1 of 3 workloads differ.', isKnown: true };
 const same = { drift: undefined, isKnown: true };

@@ -12,7 +12,7 @@ import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { reasonNotToStart } from '../../src/upgrades/jobs/job-to-repair.ts';
 import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
-import { simulatedInventory } from '../../src/upgrades/executors/workloads.ts';
+import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
 import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 

@@ -10,7 +10,8 @@ import { jobProgress } from '../../src/upgrades/jobs/job-service.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
-import { type Workload, simulatedInventory } from '../../src/upgrades/executors/workloads.ts';
+import type { Workload } from '../../src/upgrades/executors/workloads.ts';
+import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import {
   type Deployment,

@@ -1,7 +1,7 @@
 // The port through which the job runner changes a deployment. The runner owns order, messages and counters; an
 // executor knows none of them.
 import type { StepId } from './steps.ts';
-import type { Findings, Inventory, Workload } from './workloads.ts';
+import type { Direction, Findings, Inventory, Workload } from './workloads.ts';
 
 /**
  * After a crash the runner calls the method of the interrupted step again, so a second call must end like the first.
@@ -36,7 +36,7 @@ export type Executor = {
    */
   check: (
     workloads: readonly Workload[],
-    which: 'image' | 'formerImage',
+    which: Direction,
     context: StepContext,
     repaired?: RepairedWorkload[],
   ) => Promise<void>;

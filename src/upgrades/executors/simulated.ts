@@ -1,7 +1,8 @@
 // An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
 import type { Runtime } from '../../lib/runtime.ts';
+import { installedContainers } from '../versions/deployment.ts';
 import { type Performers, simulatedPerformers } from './steps.ts';
-import { type Workload, simulatedInventory } from './workloads.ts';
+import { type Inventory, type Workload, componentOf } from './workloads.ts';
 import type { Executor, StepContext } from './executor.ts';
 
 type SimulatedOptions = {
@@ -57,4 +58,30 @@ export function createSimulatedExecutor({
 
 function changesImages({ parts }: Workload): boolean {
   return parts.some(({ image, formerImage }) => image !== formerImage);
+}
+
+export const simulatedInventory: Inventory = {
+  parallelism: 1,
+  performers: simulatedPerformers(),
+  templates: [],
+  planMoves(versions, present) {
+    const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
+    const workloads = versions.map(({ containers, newContainers }) => {
+      const all = [...containers, ...newContainers];
+      const found = all.map(({ name, image }) => createWorkload(name, image, images.get(name) ?? null));
+      for (const { name, image } of all) images.set(name, image);
+      return found;
+    });
+    return { workloads, problems: [], notices: [] };
+  },
+  planRepair: () => ({ workloads: [], problems: [], notices: [], drift: undefined, isKnown: true }),
+  planReverts: (moves) => ({
+    workloads: [moves.map(({ now, then }) => createWorkload(now.name, now.image, then?.image ?? null))],
+    problems: [],
+    notices: [],
+  }),
+};
+
+function createWorkload(name: string, image: string, formerImage: string | null): Workload {
+  return { name, component: componentOf(name), parts: [{ container: name, image, formerImage }] };
 }

@@ -1,8 +1,9 @@
 // Workloads, and the inventory that maps the containers of versions to them.
 import type { Problem } from '../../lib/errors.ts';
-import { type Deployment, installedContainers, installedVersions } from '../versions/deployment.ts';
-import type { Container, Version } from '../versions/manifest.ts';
-import { type Performers, simulatedPerformers } from './steps.ts';
+import type { Deployment } from '../versions/deployment.ts';
+import type { Version } from '../versions/manifest.ts';
+import type { Move } from '../versions/moves.ts';
+import type { Performers } from './steps.ts';
 
 /** `formerImage` is null if the container is new. */
 export type WorkloadContainer = {
@@ -10,6 +11,9 @@ export type WorkloadContainer = {
   readonly image: string;
   readonly formerImage: string | null;
 };
+
+/** Which images a step gives to a workload. */
+export type Direction = 'image' | 'formerImage';
 
 /** The unit that a step moves, for example one Deployment of a cluster. */
 export type Workload = {
@@ -34,7 +38,7 @@ export type JobEnd = {
 export const maxWorkloads = 10_000;
 
 /** Of former images it says where they come from. */
-export function formatImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
+export function formatImages(workload: Workload | null, which: Direction): string {
   const images = [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
   if (which === 'image' || images === '') return images;
   return workload?.isOfVersion ? `the image ${images} of the version` : `its former image ${images}`;
@@ -67,70 +71,6 @@ export type Inventory = {
   readonly planReverts: (moves: readonly Move[], to: string) => MovePlan;
 };
 
-/** `then` is undefined if the target version does not have the container. */
-export type Move = {
-  readonly now: Container;
-  readonly then: Container | undefined;
-  readonly isNew: boolean;
-};
-
 export function componentOf(name: string): string {
   return name.split('_', 1)[0] ?? name;
-}
-
-/** Last installed first: a rollback undoes the installation in reverse order. */
-export function movesBetween(present: Deployment, after: Deployment): Move[] {
-  const then = installedContainers(after);
-  const added = new Set(
-    installedVersions(present).flatMap((one) => one.newContainers.map(({ name }) => name)),
-  );
-  return [...installedContainers(present).values()]
-    .map((now) => ({ now, then: then.get(now.name), isNew: added.has(now.name) }))
-    .filter((move) => move.now.image !== move.then?.image || move.now.checksum !== move.then.checksum)
-    .reverse();
-}
-
-/**
- * How many containers a rollback to each target moves, by the id of the target. Compares all versions in one pass:
- * `movesBetween` for each of 500 targets would take seconds.
- */
-export function countMovesOfRollbacks(present: Deployment): ReadonlyMap<string, number> {
-  const now = installedContainers(present);
-  const equal = new Set<string>();
-  const counts = new Map<string, number>();
-  for (const { id, containers, newContainers } of installedVersions(present)) {
-    for (const then of [...containers, ...newContainers]) {
-      const container = now.get(then.name);
-      if (container?.image === then.image && container.checksum === then.checksum) equal.add(then.name);
-      else equal.delete(then.name);
-    }
-    counts.set(id, now.size - equal.size);
-  }
-  return counts;
-}
-
-export const simulatedInventory: Inventory = {
-  parallelism: 1,
-  performers: simulatedPerformers(),
-  templates: [],
-  planMoves(versions, present) {
-    const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
-    const workloads = versions.map(({ containers, newContainers }) => {
-      const all = [...containers, ...newContainers];
-      const found = all.map(({ name, image }) => createWorkload(name, image, images.get(name) ?? null));
-      for (const { name, image } of all) images.set(name, image);
-      return found;
-    });
-    return { workloads, problems: [], notices: [] };
-  },
-  planRepair: () => ({ workloads: [], problems: [], notices: [], drift: undefined, isKnown: true }),
-  planReverts: (moves) => ({
-    workloads: [moves.map(({ now, then }) => createWorkload(now.name, now.image, then?.image ?? null))],
-    problems: [],
-    notices: [],
-  }),
-};
-
-function createWorkload(name: string, image: string, formerImage: string | null): Workload {
-  return { name, component: componentOf(name), parts: [{ container: name, image, formerImage }] };
 }

@@ -19,7 +19,7 @@ import {
   rollbackTargets,
 } from '../versions/deployment.ts';
 import type { Drift } from '../starting/drift.ts';
-import { countMovesOfRollbacks } from '../executors/workloads.ts';
+import { countMovesOfRollbacks } from '../versions/moves.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { repairText } from './job-parts.ts';

@@ -1,6 +1,4 @@
-// The page of the maintenance windows: whether one is open, the next seven days, and the inputs of its form. Also the
-// inputs for the start of a job: when, and whether outside of the windows too.
-import { problemView, renderTimeInput, zoneView } from '../../console/form.ts';
+// The page of the maintenance windows: whether one is open, the next seven days, and the inputs of its form.
 import { capitalise } from '../../console/labels.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { parseJson } from '../../lib/json.ts';
@@ -53,7 +51,7 @@ export function windowLine(store: Reader, page: PageContext<unknown>): Html | fa
 }
 
 /** In the zone of the first window: `Sat 21 Nov, 22:00 in Europe/Vienna`. */
-function formatInZone([first]: readonly MaintenanceWindow[], at: number): string {
+export function formatInZone([first]: readonly MaintenanceWindow[], at: number): string {
   const { timeZone = 'UTC' } = first ?? {};
   const local = toLocal(timeZone, at);
   return `${formatDay(local)}, ${formatClock(local)} in ${timeZone}`;
@@ -207,54 +205,4 @@ function rowView(row: Row, index: number, title: string, problems: readonly stri
     ${title !== 'New window' && box('remove', 'Remove', false)}
     ${problems.length > 0 && html`<p class="problem">${problems.join(' ')}</p>`}
   </fieldset> `;
-}
-
-type WindowsNow = { readonly windows: readonly MaintenanceWindow[]; readonly now: number };
-
-const atTime = 'at';
-
-/** A time that is entered counts, whatever is chosen: an upgrade must not start too early. */
-export function whenParts(read: () => WindowsNow): Parts {
-  return {
-    render: (entered) => renderWhen(entered, read()),
-    join: ({ when = '', at = '' }) => (at.trim() === '' ? when : at),
-    explain: (text) => (text === atTime ? ['choose a time.'] : undefined),
-  };
-}
-
-/** Outside of the windows, the next one is chosen at first. */
-function renderWhen({ text, problems, isRequired }: EnteredParts, { windows, now }: WindowsNow): Html {
-  const state = windowsAt(windows, now);
-  const opensAt = state.open || state.opensAt === null ? undefined : String(state.opensAt);
-  const entered = text ?? opensAt ?? '';
-  const isTime = entered !== '' && entered !== opensAt;
-  const isWrong = problems.length > 0;
-  const marks = html`id="startAt" name="startAt.at" ${isWrong && html`aria-invalid="true" aria-describedby="startAt-problem"`}`;
-  return html`<div class="field when">
-    <label for="when">When</label>
-    <select id="when" name="startAt.when">
-      ${!isRequired && html`<option value="">Now</option>`}
-      ${opensAt !== undefined && html`<option value="${opensAt}" ${entered === opensAt && 'selected'}>In the next window, ${formatInZone(windows, Number(opensAt))}</option>`}
-      <option value="${atTime}" ${isTime && 'selected'}>At …</option>
-    </select>
-    <label for="startAt">At${zoneView}</label>
-    ${renderTimeInput(marks, isTime && entered !== atTime ? entered : '')} ${isWrong && problemView('startAt', problems)}
-    ${windows.length > 0 && html`<p class="hint">${windowText(windows, now)}</p>`}
-  </div> `;
-}
-
-/** Nothing without windows. */
-export function ignoreWindowsParts(read: () => WindowsNow): Parts {
-  return {
-    render: ({ text }) =>
-      read().windows.length === 0
-        ? html``
-        : html`<div class="field boxes">
-            <div>
-              <input type="checkbox" id="ignoreWindows" name="ignoreWindows.on" value="true" ${text === 'true' && 'checked'} />
-              <label for="ignoreWindows">Start outside of the maintenance windows too</label>
-            </div>
-          </div> `,
-    join: ({ on = '' }) => on,
-  };
 }

@@ -7,13 +7,7 @@ import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
 import { digestPlan } from '../planning/plan.ts';
-import {
-  type PreparedJob,
-  hasSameBasis,
-  mayPass,
-  prepareRequest,
-  prepareRollback,
-} from './preflight.ts';
+import { type PreparedJob, hasSameBasis, mayPass, prepareRequest, prepareRollback } from './preflight.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
 import { failScheduled, startScheduled } from '../jobs/job-schedule.ts';

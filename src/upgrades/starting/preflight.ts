@@ -33,7 +33,8 @@ import {
   readSettings,
   tooLargeForJson,
 } from '../planning/settings.ts';
-import { type Inventory, type MovePlan, maxWorkloads, movesBetween, templatePath } from '../executors/workloads.ts';
+import { type Inventory, type MovePlan, maxWorkloads, templatePath } from '../executors/workloads.ts';
+import { movesBetween } from '../versions/moves.ts';
 
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'ignoresWindows'> & {
   readonly to: string | null;

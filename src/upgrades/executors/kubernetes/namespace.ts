@@ -1,12 +1,14 @@
 // Reads the state of a namespace before an upgrade: its workloads, which of the needed permissions Steward has there,
 // and what blocks an upgrade.
+import { type FoundDeployment, type FoundWorkload, containerLabel } from '../inventory/found.ts';
 import type { JobEnd } from '../workloads.ts';
 import { ClusterError, isTemporary } from './client.ts';
 import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
 import { type UpgradeLock, leaseName } from './lock.ts';
-import { annotations } from './patch.ts';
-import { type FoundTemplates, noTemplates, selectTemplates, stepLabel } from './step-template.ts';
-import type { ClusterWorkload } from './workload.ts';
+import { annotations, readMark } from './patch.ts';
+import { describeIllness } from './rollout.ts';
+import { noTemplates, selectTemplates, stepLabel } from './step-template.ts';
+import { type ClusterWorkload, pathOf } from './workload.ts';
 
 type Permission = {
   readonly verb: string;
@@ -58,24 +60,12 @@ export type NamespaceOptions = {
   readonly stepTemplates: boolean;
 };
 
-/** How each job that an annotation names has ended, by its id. */
-export type JobEnds = ReadonlyMap<string, JobEnd>;
-
-export type NamespaceState = {
-  readonly workloads: readonly ClusterWorkload[] | undefined;
-  readonly problems: readonly string[];
-  /** Whether the problem is an API server that does not answer. */
-  readonly isUnavailable?: boolean;
-  readonly notices: readonly string[];
-  readonly jobEnds: JobEnds;
-  readonly templates: FoundTemplates;
-};
-
-export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
+export async function readNamespace(options: NamespaceOptions): Promise<FoundDeployment> {
   const { connection, lock, stepTemplates } = options;
   const { namespace } = connection;
   const cluster = connection.withRetry({ retryMs });
   const unreadable = {
+    place: `namespace ${namespace}`,
     workloads: undefined,
     notices: [],
     jobEnds: new Map(),
@@ -107,7 +97,8 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
     return {
-      workloads,
+      place: unreadable.place,
+      workloads: workloads.map(toFound),
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
@@ -124,6 +115,18 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
     if (!(error instanceof ClusterError)) throw error;
     return { ...unreadable, problems: [error.message], isUnavailable: isTemporary(error) };
   }
+}
+
+export function toFound(found: ClusterWorkload): FoundWorkload {
+  const { labels, containers, obstacles } = found;
+  return {
+    path: pathOf(found),
+    label: labels[containerLabel],
+    containers,
+    obstacles,
+    illness: describeIllness(found),
+    mark: readMark(found),
+  };
 }
 
 const noDatabase =
@@ -173,7 +176,7 @@ export function formatPermissions(missing: readonly Permission[]): string {
 async function findJobEnds(
   workloads: readonly ClusterWorkload[],
   { findJobEnd }: NamespaceOptions,
-): Promise<JobEnds> {
+): Promise<FoundDeployment['jobEnds']> {
   const ends = new Map<string, JobEnd>();
   for (const job of new Set(workloads.flatMap((one) => one.annotations[annotations.job] ?? [])))
     // Other clients can write annotations, so not every value is the id of a job.

@@ -1,8 +1,9 @@
 // Builds the patches of a workload. One patch changes the images and records the change in annotations.
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
-import type { Workload } from '../workloads.ts';
+import type { Direction, Workload } from '../workloads.ts';
 import type { StepContext } from '../executor.ts';
-import type { ClusterWorkload, Direction } from './workload.ts';
+import type { JobMark } from '../inventory/found.ts';
+import type { ClusterWorkload } from './workload.ts';
 
 /** For administrators, and for a process that takes over the job. */
 export const annotations = {
@@ -65,8 +66,21 @@ export function buildImagePatch(
   };
 }
 
+/** Undefined if no job has set the images of the workload. */
+export function readMark({ annotations: found }: ClusterWorkload): JobMark | undefined {
+  const { [annotations.job]: jobId, [annotations.state]: state = '' } = found;
+  const { [annotations.formerImages]: formerImages = '' } = found;
+  if (jobId === undefined) return undefined;
+  return {
+    jobId,
+    direction: (['image', 'formerImage'] as const).find((one) => states[one] === state),
+    formerImages: parseImages(formerImages),
+    text: `${annotations.state}: ${state}; ${annotations.formerImages}: ${formerImages}`,
+  };
+}
+
 /** Other clients can write annotations, so the value may be anything. */
-export function parseImages(text: string | undefined): ReadonlyMap<string, string> {
+function parseImages(text: string | undefined): ReadonlyMap<string, string> {
   const value = parseJson(text ?? '{}');
   const entries = isJsonObject(value) ? Object.entries(value) : [];
   return new Map(entries.flatMap(([name, image]) => (typeof image === 'string' ? [[name, image]] : [])));

@@ -22,8 +22,8 @@
 // While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller
 // waits until each pod is ready and never replaces one that cannot become ready. Such pods are returned as
 // `blockingPods`; the executor deletes them.
-import type { WorkloadContainer, Workload } from '../workloads.ts';
-import { type ClusterPod, type ClusterWorkload, type Direction, pathOf } from './workload.ts';
+import type { Direction, Workload, WorkloadContainer } from '../workloads.ts';
+import { type ClusterPod, type ClusterWorkload, pathOf } from './workload.ts';
 
 type RolloutOptions = {
   readonly workload: Pick<Workload, 'parts'>;
@@ -145,12 +145,20 @@ export function isRolledOut(found: ClusterWorkload): boolean {
   return found.isObserved && isHealthy(found);
 }
 
-export function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
+function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
   return updated === wanted && present === wanted && available === wanted;
 }
 
-export function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
+function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
   return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist`;
+}
+
+/** Undefined if the workload is healthy. */
+export function describeIllness(found: ClusterWorkload): string | undefined {
+  if (isHealthy(found)) return undefined;
+  const { wanted, updated, available, failures } = found;
+  const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
+  return `${what}: ${[formatCounts(found), ...failures].join('; ')}`;
 }
 
 function fingerprintOf(

@@ -4,14 +4,10 @@ import { groupBy } from '../../../lib/collections.ts';
 import { formatList } from '../../../lib/format.ts';
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import { isXmlText, truncate } from '../../../lib/text.ts';
-import {
-  type Performers,
-  type TemplateStepId,
-  isTemplateStepId,
-  templateStepIds,
-} from '../steps.ts';
+import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../steps.ts';
 import { type Workload, templatePath } from '../workloads.ts';
 import type { TemplateRun } from '../executor.ts';
+import type { FoundTemplates } from '../inventory/found.ts';
 import type { ClusterPod } from './workload.ts';
 
 export const stepLabel = 'steward/step';
@@ -46,14 +42,6 @@ type ContainerSpec = {
   readonly name?: string;
   readonly image?: string;
   readonly env?: readonly { readonly name: string }[];
-};
-
-export type FoundTemplates = {
-  readonly performers: Performers;
-  /** The templates with their images. */
-  readonly workloads: readonly Workload[];
-  readonly problems: readonly string[];
-  readonly notices: readonly string[];
 };
 
 export const noTemplates: FoundTemplates = {

@@ -2,7 +2,7 @@
 import type { CoreV1Event } from '@kubernetes/client-node';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { toXmlText, truncate } from '../../../lib/text.ts';
-import { type Workload, formatImages } from '../workloads.ts';
+import { type Direction, type Workload, formatImages } from '../workloads.ts';
 import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
@@ -12,7 +12,6 @@ import { RolloutMonitor, countRestarts, findRewritten, hasTargetImages, isRolled
 import {
   type ClusterPod,
   type ClusterWorkload,
-  type Direction,
   beingDeleted,
   cutMessage,
   parsePath,

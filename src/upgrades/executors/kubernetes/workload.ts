@@ -2,20 +2,19 @@
 // shape.
 import type { V1Pod } from '@kubernetes/client-node';
 import { truncate } from '../../../lib/text.ts';
+import type { FoundContainer } from '../inventory/found.ts';
 
 export const kinds = ['Deployment', 'StatefulSet', 'DaemonSet'] as const;
 export type Kind = (typeof kinds)[number];
 
 export type WorkloadRef = { readonly kind: Kind; readonly name: string };
 
-export type Direction = 'image' | 'formerImage';
-
 export type ClusterWorkload = WorkloadRef & {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  readonly containers: readonly ClusterContainer[];
+  readonly containers: readonly FoundContainer[];
   readonly selector: string;
   readonly isObserved: boolean;
   readonly wanted: number;
@@ -30,12 +29,6 @@ export type ClusterWorkload = WorkloadRef & {
   readonly failures: readonly string[];
   /** Only the status of a StatefulSet has one. */
   readonly revision: string | undefined;
-};
-
-export type ClusterContainer = {
-  readonly name: string;
-  readonly image: string;
-  readonly isInit: boolean;
 };
 
 type Selector = {

@@ -1,34 +1,29 @@
-// Plans which workloads of a namespace an upgrade moves, and finds what blocks that. The containers of a version match
-// containers of workloads: by the name of a container, or by the label of a workload.
-import { groupBy } from '../../../lib/collections.ts';
+// Plans which workloads an upgrade moves, and finds what blocks that. Every executor gives what it has found, and the
+// rules are the same for all.
 import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import {
-  componentOf,
-  type Inventory,
-  type JobEnd,
-  maxWorkloads,
-  type Move,
-  type MovePlan,
-  type RepairPlan,
-  type Workload,
-  type WorkloadContainer,
-} from '../workloads.ts';
 import { freshRelease } from '../../versions/built-in-manifest.ts';
 import { type Deployment, installedContainers } from '../../versions/deployment.ts';
 import type { Container, Version } from '../../versions/manifest.ts';
-import { findImageProblem, locateImage, nameOfImage, pinImage } from '../images/image.ts';
-import { type JobEnds, type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
-import { annotations, parseImages, states } from './patch.ts';
-import { formatCounts, isHealthy } from './rollout.ts';
-import { type ClusterContainer, type ClusterWorkload, pathOf } from './workload.ts';
+import type { Move } from '../../versions/moves.ts';
+import {
+  type Direction,
+  type Inventory,
+  type JobEnd,
+  type MovePlan,
+  type RepairPlan,
+  type Workload,
+  maxWorkloads,
+} from '../workloads.ts';
+import { type FoundDeployment, type FoundWorkload, containerLabel } from './found.ts';
+import { type MatchResult, keyOf, matchContainers, normalizeName } from './matching.ts';
 
 const maxNotices = 100;
 
 const maxMessage = 2000;
 
-export type InventoryOptions = NamespaceOptions & {
+export type InventoryOptions = {
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   readonly optionalContainers: readonly string[];
@@ -36,8 +31,7 @@ export type InventoryOptions = NamespaceOptions & {
 
 type VersionContainers = Pick<Version, 'containers' | 'newContainers'>;
 
-export async function readInventory(options: InventoryOptions): Promise<Inventory> {
-  const state = await readNamespace(options);
+export function createInventory(state: FoundDeployment, options: InventoryOptions): Inventory {
   return {
     parallelism: options.parallelism,
     performers: state.templates.performers,
@@ -54,7 +48,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
 
 function planContainers(
   versions: readonly VersionContainers[],
-  state: NamespaceState,
+  state: FoundDeployment,
   options: InventoryOptions,
   isMoved: (workload: Workload) => boolean = () => true,
 ): MovePlan {
@@ -77,9 +71,9 @@ function planContainers(
   }
   const workloads = matches.map((match) => match.workloads.filter(isMoved));
   const names = new Set(workloads.flat().map(({ name }) => name));
-  const moved = cluster.filter((found) => names.has(pathOf(found)));
+  const moved = cluster.filter((found) => names.has(found.path));
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
-  const { namespace } = options.connection;
+  const { place } = state;
   // A list of a namespace that does not exist is empty, without an error.
   const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
@@ -92,15 +86,13 @@ function planContainers(
         ...state.templates.problems,
         ...(missing.length > 0
           ? [
-              `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
+              `no workload of the ${place} has the label ${containerLabel}, or a container, with the name of ` +
                 `${formatList(missing)}.${hint}`,
             ]
           : []),
-        ...(hasNoWorkload
-          ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
-          : []),
+        ...(hasNoWorkload ? [`no workload of the ${place} has a container of the version.${hint}`] : []),
         ...new Set(matches.flatMap(({ problems }) => problems)),
-        ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`)),
+        ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${found.path}: ${obstacle}.`)),
       ]),
       ...clusterProblems(findUnhealthy(moved, state.jobEnds, false), true),
     ],
@@ -122,13 +114,13 @@ function planContainers(
 }
 
 /** The images of the first release may be others: it was there before Steward. */
-function planRepair(present: Deployment, state: NamespaceState, options: InventoryOptions): RepairPlan {
+function planRepair(present: Deployment, state: FoundDeployment, options: InventoryOptions): RepairPlan {
   const { workloads: cluster = [] } = state;
   const isAssumed = present.release.id === freshRelease.id;
   const release = isAssumed ? { ...freshRelease, containers: [], newContainers: [] } : present.release;
   const containers = [...installedContainers({ ...present, release }).values()];
   const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
-  const putBack = findRecords(state, states.formerImage);
+  const putBack = findRecords(state, 'formerImage');
   const differing = workloads.filter((workload) => !hasImages(workload, putBack.get(workload.name)));
   const names = differing.map(({ name }) => name);
   const tolerant = { ...options, optionalContainers: ['*'] };
@@ -149,12 +141,13 @@ function hasImages({ parts }: Workload, putBack?: ReadonlyMap<string, string>): 
 }
 
 /** The former images that jobs have recorded, if they have succeeded, by the names of the workloads. */
-function findRecords({ workloads = [], jobEnds }: NamespaceState, wanted: string, from?: string) {
+function findRecords({ workloads = [], jobEnds }: FoundDeployment, wanted: Direction, from?: string) {
   const records = workloads.flatMap((found) => {
-    const { [annotations.state]: is, [annotations.formerImages]: images } = found.annotations;
+    const { path, mark } = found;
     const end = endOf(found, jobEnds);
-    const isKnown = is === wanted && end.state === 'succeeded' && end.from === (from ?? end.from);
-    return isKnown ? [[pathOf(found), parseImages(images)] as const] : [];
+    const isKnown =
+      mark?.direction === wanted && end.state === 'succeeded' && end.from === (from ?? end.from);
+    return isKnown ? [[path, mark.formerImages] as const] : [];
   });
   return new Map(records);
 }
@@ -163,12 +156,12 @@ function findRecords({ workloads = [], jobEnds }: NamespaceState, wanted: string
 function formatOthers(
   moved: readonly Workload[],
   planned: ReadonlyMap<string, string>,
-  { workloads = [], templates }: NamespaceState,
+  { workloads = [], templates }: FoundDeployment,
 ): string[] {
   const changes = moved.flatMap(({ parts }) => parts.filter((part) => part.image !== part.formerImage));
   const replaced = new Set(changes.map(({ formerImage }) => formerImage));
   const containers = [
-    ...workloads.flatMap((found) => found.containers.map((one) => ({ ...one, path: pathOf(found) }))),
+    ...workloads.flatMap((found) => found.containers.map((one) => ({ ...one, path: found.path }))),
     ...templates.workloads.flatMap(({ name: path, parts }) =>
       parts.map(({ container: name, image }) => ({ name, image, path })),
     ),
@@ -186,31 +179,29 @@ const endsOfAbandoned: Readonly<Partial<Record<JobEnd['state'], string>>> = {
 };
 
 /** Workloads that a job has changed and left behind: its store is lost, or its reverting failed. */
-function formatAbandoned({ workloads = [], jobEnds }: NamespaceState): string[] {
-  const { job, state, formerImages } = annotations;
+function formatAbandoned({ workloads = [], jobEnds }: FoundDeployment): string[] {
   return workloads
     .filter((found) => isAbandoned(found, jobEnds))
     .map((found) => {
-      const { [job]: id = '', [state]: is = '', [formerImages]: former = '' } = found.annotations;
       const end = endsOfAbandoned[endOf(found, jobEnds).state] ?? '';
-      return `${pathOf(found)} was changed by the job ${id}, ${end} (${state}: ${is}; ${formerImages}: ${former}).`;
+      return `${found.path} was changed by the job ${found.mark?.jobId ?? ''}, ${end} (${found.mark?.text ?? ''}).`;
     });
 }
 
 /** Not if another client has put back the images from before the job. */
-function isAbandoned(found: ClusterWorkload, jobEnds: JobEnds): boolean {
-  const former = parseImages(found.annotations[annotations.formerImages]);
-  const isChanged = found.containers.some(({ name, image }) => (former.get(name) ?? image) !== image);
+function isAbandoned(found: FoundWorkload, jobEnds: FoundDeployment['jobEnds']): boolean {
+  const former = found.mark?.formerImages;
+  const isChanged = found.containers.some(({ name, image }) => (former?.get(name) ?? image) !== image);
   return isChanged && endsOfAbandoned[endOf(found, jobEnds).state] !== undefined;
 }
 
 /** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
-function mayBeUnhealthy(found: ClusterWorkload, jobEnds: JobEnds): boolean {
+function mayBeUnhealthy(found: FoundWorkload, jobEnds: FoundDeployment['jobEnds']): boolean {
   return endOf(found, jobEnds).state === 'unfinished' || isAbandoned(found, jobEnds);
 }
 
-function endOf({ annotations: found }: ClusterWorkload, jobEnds: JobEnds): JobEnd {
-  return jobEnds.get(found[annotations.job] ?? '') ?? { state: 'succeeded', from: '' };
+function endOf({ mark }: FoundWorkload, jobEnds: FoundDeployment['jobEnds']): JobEnd {
+  return jobEnds.get(mark?.jobId ?? '') ?? { state: 'succeeded', from: '' };
 }
 
 function groupUnmatched(
@@ -234,11 +225,11 @@ function groupUnmatched(
 function planReverts(
   moves: readonly Move[],
   to: string,
-  state: NamespaceState,
+  state: FoundDeployment,
   options: InventoryOptions,
 ): MovePlan {
   // A newer job may have recorded the images of a version in between.
-  const recorded = findRecords(state, states.image, to);
+  const recorded = findRecords(state, 'image', to);
   const containers = moves.flatMap(({ then }) => then ?? []);
   const plan = planContainers([{ containers, newContainers: [] }], state, options);
   const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
@@ -281,119 +272,12 @@ function swapImages({ parts, ...workload }: Workload, recorded?: ReadonlyMap<str
 const toleratedText =
   'This does not block the upgrade, because a job that did not succeed has changed the workload.';
 
-function findUnhealthy(moved: readonly ClusterWorkload[], jobEnds: JobEnds, isTolerated: boolean): string[] {
+function findUnhealthy(
+  moved: readonly FoundWorkload[],
+  jobEnds: FoundDeployment['jobEnds'],
+  isTolerated: boolean,
+): string[] {
   return moved
-    .filter((found) => !isHealthy(found) && mayBeUnhealthy(found, jobEnds) === isTolerated)
-    .map((found) => {
-      const { wanted, updated, available, failures } = found;
-      const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
-      return `${pathOf(found)}: ${what}: ${[formatCounts(found), ...failures].join('; ')}.`;
-    });
-}
-
-const containerLabel = 'steward/container';
-
-type MatchResult = {
-  readonly workloads: readonly Workload[];
-  readonly unmatched: readonly Container[];
-  readonly problems: readonly string[];
-};
-
-/** Adds the images of the version to `planned`, so that the next version starts from them. */
-export function matchContainers(
-  wanted: readonly Container[],
-  cluster: readonly ClusterWorkload[],
-  planned: Map<string, string>,
-  registry: string | undefined,
-): MatchResult {
-  const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
-  const matchedBy = new Map<string, string>();
-  const unmatched: Container[] = [];
-  const problems: string[] = [];
-
-  function addPart(found: ClusterWorkload, target: ClusterContainer, container: Container): void {
-    const path = pathOf(found);
-    const key = keyOf(path, target.name);
-    const formerImage = planned.get(key) ?? target.image;
-    const image = pinImage(locateImage(container.image, formerImage, registry), container.checksum);
-    const workload = workloads.get(path) ?? {
-      component: componentOf(container.name),
-      parts: new Map<string, WorkloadContainer>(),
-    };
-    workloads.set(path, workload);
-    const earlier = workload.parts.get(target.name);
-    if (earlier && earlier.image !== image) {
-      problems.push(
-        `${path}: ${matchedBy.get(key) ?? ''} and ${container.name} both match the container ${target.name}.`,
-      );
-      return;
-    }
-    matchedBy.set(key, container.name);
-    workload.parts.set(target.name, { container: target.name, image, formerImage });
-  }
-
-  const byName = indexByName(cluster);
-  for (const container of withoutRepeats(wanted)) {
-    if (problems.length >= maxProblems) break;
-    const imageProblem = findImageProblem(container.image, container.checksum);
-    if (imageProblem !== undefined) problems.push(`${container.name}: ${imageProblem}`);
-    const candidates = [...(byName.get(normalizeName(container.name)) ?? [])];
-    for (const found of candidates) {
-      const targets = selectContainers(found, container);
-      for (const target of targets) addPart(found, target, container);
-      if (targets.length === 0)
-        problems.push(
-          `${pathOf(found)}: has the label ${containerLabel}=${container.name}, but several containers, none of that name.`,
-        );
-    }
-    if (candidates.length === 0) unmatched.push(container);
-  }
-  for (const [path, { parts }] of workloads)
-    for (const { container, image } of parts.values()) planned.set(keyOf(path, container), image);
-  return {
-    workloads: [...workloads].map(([name, { component, parts }]) => ({
-      name,
-      component,
-      parts: [...parts.values()],
-    })),
-    unmatched,
-    problems,
-  };
-}
-
-/** A manifest may repeat a container any number of times, and each may match every workload. */
-function withoutRepeats(wanted: readonly Container[]): Container[] {
-  const groups = groupBy(wanted, ({ name, image, checksum }) =>
-    JSON.stringify([normalizeName(name), image, checksum]),
-  );
-  return [...groups.values()].flatMap(([first]) => first ?? []);
-}
-
-const keyOf = (path: string, container: string) => `${path} ${container}`;
-
-/** Kubernetes allows neither capitals nor underscores in the name of a container, but manifests have both. */
-function normalizeName(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
-}
-
-function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, ReadonlySet<ClusterWorkload>> {
-  const index = new Map<string, Set<ClusterWorkload>>();
-  for (const found of cluster) {
-    const label = found.labels[containerLabel];
-    const names = [...found.containers.map(({ name }) => name), ...(label === undefined ? [] : [label])];
-    for (const name of names.map(normalizeName)) index.set(name, (index.get(name) ?? new Set()).add(found));
-  }
-  return index;
-}
-
-/**
- * A label selects a workload, not a container. If no container has that name, those with the same image match, and
- * so does the only container that is not an init container. The result is empty if the choice is ambiguous.
- */
-function selectContainers({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
-  const named = containers.filter(({ name }) => normalizeName(name) === normalizeName(wanted.name));
-  if (named.length > 0) return named;
-  const isOnly = containers.filter(({ isInit }) => !isInit).length === 1;
-  const hasImage = ({ image }: ClusterContainer) => nameOfImage(image) === nameOfImage(wanted.image);
-  return containers.filter((one) => hasImage(one) || (isOnly && !one.isInit));
+    .filter((found) => found.illness !== undefined && mayBeUnhealthy(found, jobEnds) === isTolerated)
+    .map(({ path, illness = '' }) => `${path}: ${illness}.`);
 }

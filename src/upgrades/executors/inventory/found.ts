@@ -43,8 +43,7 @@ export type FoundTemplates = {
 };
 
 export type FoundDeployment = {
-  /** For messages, for example `namespace maps`. */
-  readonly place: string;
+  readonly namespace: string;
   /** Undefined if they cannot be read. */
   readonly workloads: readonly FoundWorkload[] | undefined;
   readonly problems: readonly string[];

@@ -73,7 +73,7 @@ function planContainers(
   const names = new Set(workloads.flat().map(({ name }) => name));
   const moved = cluster.filter((found) => names.has(found.path));
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
-  const { place } = state;
+  const { namespace } = state;
   // A list of a namespace that does not exist is empty, without an error.
   const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
@@ -86,11 +86,13 @@ function planContainers(
         ...state.templates.problems,
         ...(missing.length > 0
           ? [
-              `no workload of the ${place} has the label ${containerLabel}, or a container, with the name of ` +
+              `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
                 `${formatList(missing)}.${hint}`,
             ]
           : []),
-        ...(hasNoWorkload ? [`no workload of the ${place} has a container of the version.${hint}`] : []),
+        ...(hasNoWorkload
+          ? [`no workload of the namespace ${namespace} has a container of the version.${hint}`]
+          : []),
         ...new Set(matches.flatMap(({ problems }) => problems)),
         ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${found.path}: ${obstacle}.`)),
       ]),

@@ -65,7 +65,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<FoundDep
   const { namespace } = connection;
   const cluster = connection.withRetry({ retryMs });
   const unreadable = {
-    place: `namespace ${namespace}`,
+    namespace,
     workloads: undefined,
     notices: [],
     jobEnds: new Map(),
@@ -97,7 +97,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<FoundDep
         problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
     return {
-      place: unreadable.place,
+      namespace,
       workloads: workloads.map(toFound),
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],

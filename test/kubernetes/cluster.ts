@@ -112,6 +112,12 @@ export async function openCluster() {
     /** The controllers see this time pass. A real cluster takes it. */
     passTime: (ms: number) => (api ? api.controllers.skip(ms) : sleep(ms)),
     request,
+    /** The node of the pod is lost: its status stays as it is, and it does not end when it is deleted. */
+    async loseNode(podName: string): Promise<void> {
+      kubelet.loseNode(podName);
+      const metadata = { finalizers: ['steward-test/lost-node'] };
+      await request('PATCH', `${own}/pods/${podName}`, { metadata });
+    },
     read,
     pods,
     async createWorkload(workload: NewWorkload): Promise<Workload> {

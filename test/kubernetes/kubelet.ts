@@ -12,6 +12,8 @@ export type Kubelet = {
    * they are ready again, unless they wait for their next start.
    */
   crash: (tagPart: string, options?: { at?: number; isDown?: boolean }) => void;
+  /** From now on the status of the pod stays as it is. */
+  loseNode: (podName: string) => void;
   /** Until `resume`, no pod changes its status. */
   pause: () => Promise<void>;
   resume: () => void;
@@ -23,7 +25,12 @@ export type Kubelet = {
 /** How long it takes to notice a change. */
 const delayMs = 3;
 
-type Fate = 'good' | 'missing' | 'crash' | 'stuck';
+/**
+ * `stuck` runs and never becomes ready or ends. `creating` waits for a volume. `working` is at work: an init container that
+ * has not ended.
+ */
+const badFates = ['missing', 'crash', 'stuck', 'creating', 'working'] as const;
+type Fate = 'good' | (typeof badFates)[number];
 
 const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 
@@ -31,6 +38,7 @@ const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 export function startKubelet(request: Request, namespace: string, intervalMs = 20): Kubelet {
   const healed: string[] = [];
   const crashes: Crash[] = [];
+  const lost = new Set<string>();
   let isClosed = false;
   let isPaused = false;
   let updated: Promise<void> = Promise.resolve();
@@ -40,14 +48,14 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
   function fateOf(image: string): Fate {
     const tag = tagOf(image);
     if (healed.some((part) => tag.includes(part))) return 'good';
-    return (['missing', 'crash', 'stuck'] as const).find((fate) => tag.includes(fate)) ?? 'good';
+    return badFates.find((fate) => tag.includes(fate)) ?? 'good';
   }
 
   async function updateStatuses(): Promise<void> {
     const path = `/api/v1/namespaces/${namespace}/pods`;
     const { items } = (await request('GET', path)) as { items: Pod[] };
     for (const pod of items) {
-      if (['Succeeded', 'Failed'].includes(pod.status.phase)) continue;
+      if (['Succeeded', 'Failed'].includes(pod.status.phase) || lost.has(pod.metadata.name)) continue;
       const status = runsToEnd(pod)
         ? endingStatusFor(pod, fateOf)
         : withCrashes(statusFor(pod, fateOf), crashes);
@@ -88,6 +96,7 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
       crashes.push({ tagPart, at, isDown });
       wake();
     },
+    loseNode: (podName) => void lost.add(podName),
     async pause() {
       isPaused = true;
       await updated;
@@ -108,7 +117,7 @@ type Crash = { readonly tagPart: string; readonly at: number; readonly isDown: b
 
 function withCrashes(status: Pod['status'], crashes: readonly Crash[]): Pod['status'] {
   let isAnyDown = false;
-  const containerStatuses = status.containerStatuses?.map((container) => {
+  const withCrash = (container: ContainerStatus) => {
     const own = crashes.filter(({ tagPart }) => tagOf(container.image).includes(tagPart));
     const last = own.at(-1);
     if (!last || !container.ready) return container;
@@ -117,7 +126,12 @@ function withCrashes(status: Pod['status'], crashes: readonly Crash[]): Pod['sta
     const waiting = { reason: 'CrashLoopBackOff', message: 'back-off restarting failed container' };
     const crashed = { ...container, restartCount: own.length, lastState: { terminated } };
     return last.isDown ? { ...crashed, ready: false, state: { waiting } } : crashed;
-  });
+  };
+  const containerStatuses = status.containerStatuses?.map(withCrash);
+  // Of init containers only sidecars are running.
+  const initContainerStatuses = status.initContainerStatuses?.map((one) =>
+    one.state.running ? withCrash(one) : one,
+  );
   const conditions = status.conditions?.map((condition) =>
     isAnyDown && condition.type.endsWith('Ready') ? { ...condition, status: 'False' } : condition,
   );
@@ -125,14 +139,16 @@ function withCrashes(status: Pod['status'], crashes: readonly Crash[]): Pod['sta
     ...status,
     ...(conditions && { conditions }),
     ...(containerStatuses && { containerStatuses }),
+    ...(initContainerStatuses && { initContainerStatuses }),
   };
 }
 
 function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
   const { containers, initContainers = [] } = pod.spec;
-  const isInitMissing = initContainers.some(({ image }) => fateOf(image) === 'missing');
-  const isAnyMissing = isInitMissing || containers.some(({ image }) => fateOf(image) === 'missing');
-  const isGood = !isInitMissing && containers.every(({ image }) => fateOf(image) === 'good');
+  const isInitializing = initContainers.some((one) => !isSidecar(one) && fateOf(one.image) !== 'good');
+  const isPending =
+    isInitializing || containers.some(({ image }) => ['missing', 'creating'].includes(fateOf(image)));
+  const isGood = !isInitializing && containers.every(({ image }) => fateOf(image) === 'good');
   const before = new Map(
     [...(pod.status.initContainerStatuses ?? []), ...(pod.status.containerStatuses ?? [])].map((status) => [
       status.name,
@@ -140,11 +156,13 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
     ]),
   );
   const statusOf = (container: Container) =>
-    containerStatus(container, fateOf(container.image), isInitMissing, before.get(container.name));
-  const initStatusOf = (container: Container) =>
-    fateOf(container.image) === 'missing'
-      ? containerStatus(container, 'missing', false, before.get(container.name))
-      : completedStatus(container);
+    containerStatus(container, fateOf(container.image), isInitializing, before.get(container.name));
+  const initStatusOf = (container: Container) => {
+    const fate = fateOf(container.image);
+    return fate === 'good' && !isSidecar(container)
+      ? completedStatus(container)
+      : containerStatus(container, fate, false, before.get(container.name));
+  };
   const condition = (type: string, is: boolean, since = pod.status.conditions) => ({
     type,
     status: is ? 'True' : 'False',
@@ -153,9 +171,9 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
       seconds(),
   });
   return {
-    phase: isAnyMissing ? 'Pending' : 'Running',
+    phase: isPending ? 'Pending' : 'Running',
     conditions: [
-      condition('Initialized', !isInitMissing),
+      condition('Initialized', !isInitializing),
       condition('Ready', isGood),
       condition('ContainersReady', isGood),
       condition('PodScheduled', true),
@@ -164,6 +182,8 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
     ...(initContainers.length === 0 ? {} : { initContainerStatuses: initContainers.map(initStatusOf) }),
   };
 }
+
+const isSidecar = ({ restartPolicy }: Container) => restartPolicy === 'Always';
 
 /** Whether it is the pod of a Job. */
 function runsToEnd({ spec: { restartPolicy } }: Pod): boolean {
@@ -175,10 +195,13 @@ function runsToEnd({ spec: { restartPolicy } }: Pod): boolean {
  * line.
  */
 function endingStatusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
-  const fates = pod.spec.containers.map(({ image }) => fateOf(image));
-  if (fates.some((fate) => fate === 'missing' || fate === 'stuck')) return statusFor(pod, fateOf);
+  const { containers, initContainers = [] } = pod.spec;
+  const fates = containers.map(({ image }) => fateOf(image));
+  const isWaiting = initContainers.some((one) => !isSidecar(one) && fateOf(one.image) !== 'good');
+  const hasNotEnded = fates.some((fate) => fate !== 'good' && fate !== 'crash');
+  if (isWaiting || hasNotEnded) return statusFor(pod, fateOf);
   const hasFailed = fates.includes('crash');
-  const containerStatuses = pod.spec.containers.map((container) => {
+  const containerStatuses = containers.map((container) => {
     const isBad = fateOf(container.image) === 'crash';
     const message = container.args?.join('\n');
     const terminated = {
@@ -209,6 +232,7 @@ function containerStatus(
       : wait('ErrImagePull', `failed to pull image "${image}": not found`);
   }
   if (isWaiting) return wait('PodInitializing', '');
+  if (fate === 'creating') return wait('ContainerCreating', '');
   if (fate === 'crash') {
     return {
       ...wait('CrashLoopBackOff', `back-off 10s restarting failed container=${name}`),

@@ -22,6 +22,7 @@ export type Metadata = {
   generation?: number;
   creationTimestamp: string;
   deletionTimestamp?: string;
+  finalizers?: string[];
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   ownerReferences?: OwnerReference[];
@@ -34,6 +35,8 @@ export type Container = {
   image: string;
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
   args?: string[];
+  /** `Always` in an init container: a native sidecar. */
+  restartPolicy?: string;
   env?: { name: string; value?: string }[];
 };
 

@@ -93,15 +93,31 @@ export function createStorage() {
       };
       return store(resource, { ...object, metadata }, 'ADDED');
     },
-    replace: <T extends KubeObject>(resource: Resource, object: T) => store(resource, object, 'MODIFIED'),
-    remove(resource: Resource, { metadata: { namespace, name } }: KubeObject): void {
-      const key = keyOf(resource, namespace, name);
-      const deleted = objects.get(key)?.object;
-      if (!deleted) return;
-      version += 1;
-      objects.delete(key);
-      const metadata = { ...deleted.metadata, resourceVersion: String(version) };
-      notify('DELETED', resource, { ...deleted, metadata });
+    replace<T extends KubeObject>(resource: Resource, object: T): T {
+      const { namespace, name, deletionTimestamp } = object.metadata;
+      const before = objects.get(keyOf(resource, namespace, name))?.object.metadata.finalizers ?? [];
+      const stored = store(resource, object, 'MODIFIED');
+      const isReleased = before.length > 0 && (object.metadata.finalizers ?? []).length === 0;
+      if (isReleased && deletionTimestamp !== undefined) remove(resource, object);
+      return stored;
     },
+    remove,
   };
+
+  /** An object with a finalizer stays, and only begins to end. */
+  function remove(resource: Resource, { metadata: { namespace, name } }: KubeObject): void {
+    const key = keyOf(resource, namespace, name);
+    const deleted = objects.get(key)?.object;
+    if (!deleted) return;
+    const { finalizers = [], deletionTimestamp } = deleted.metadata;
+    if (finalizers.length > 0) {
+      const ending = { ...deleted.metadata, deletionTimestamp: seconds() };
+      if (deletionTimestamp === undefined) store(resource, { ...deleted, metadata: ending }, 'MODIFIED');
+      return;
+    }
+    version += 1;
+    objects.delete(key);
+    const metadata = { ...deleted.metadata, resourceVersion: String(version) };
+    notify('DELETED', resource, { ...deleted, metadata });
+  }
 }

@@ -6,6 +6,8 @@ export const dayMs = 86_400_000;
 
 export type Runtime = {
   now: () => number;
+  /** For durations: it only goes forward, at the same speed, whatever happens to the clock. Its start means nothing. */
+  elapsed: () => number;
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   yieldToEventLoop: () => Promise<void>;
   newId: () => string;
@@ -23,15 +25,16 @@ export type Stopwatch = {
 
 export const realRuntime: Runtime = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   sleep: (ms, signal) => timeout(ms, undefined, signal === undefined ? {} : { signal }),
   yieldToEventLoop: () => immediate(),
   // Without `toLowerCase`, V8 keeps the parts from which `randomUUID` has joined the text, about 400 bytes.
   newId: () => randomUUID().toLowerCase(),
   newSecret: (bytes) => randomBytes(bytes),
   startTimeout: (ms, onTimeout) => {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const timer = setTimeout(onTimeout, ms);
-    return { elapsedMs: () => Math.max(0, Date.now() - startedAt), stop: () => clearTimeout(timer) };
+    return { elapsedMs: () => performance.now() - startedAt, stop: () => clearTimeout(timer) };
   },
 };
 

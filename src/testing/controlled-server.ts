@@ -187,6 +187,7 @@ export class ControlledServer {
     const runtime: Runtime = {
       ...random,
       now: clock.now,
+      elapsed: clock.now,
       sleep: clock.sleep,
       yieldToEventLoop: clock.yieldToEventLoop,
       startTimeout: clock.startTimeout,

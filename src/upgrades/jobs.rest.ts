@@ -54,6 +54,22 @@ const progressAnswer = answerObject('Progress', 'How far a job is.', {
       'Steps that are done, weighted by how long steps of their kind take. 100 only in the state success.',
     ),
   elapsedMs: z.int().nonnegative().describe('Milliseconds since this run began.'),
+  waitingFor: z
+    .strictObject({
+      step: z.string().describe('The name of the step.'),
+      object: z
+        .string()
+        .describe('Its name in the cluster, such as deployment/map-server, job/…, lease, or api server.'),
+      reason: z.string().describe('One sentence, without its full stop.'),
+      since: time.describe('When the step began to wait for it.'),
+      isLate: z
+        .boolean()
+        .describe('Whether that is longer than such a step took in this job and the last one.'),
+    })
+    .nullable()
+    .describe(
+      'What the current step waits for, as last seen within ten seconds. Null: nothing that is known.',
+    ),
   remainingMs: z
     .int()
     .nonnegative()

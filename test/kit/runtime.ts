@@ -5,6 +5,8 @@ import { noteSecretBytes } from './leaks.ts';
 
 export type FakeRuntime = Runtime & {
   advance: (ms: number) => Promise<void>;
+  /** Sets the clock forward, or back. No time passes. */
+  jump: (ms: number) => void;
   /** Other pending work, such as that of a store. `advance` waits for it after each step; false when there is none. */
   waitFor: () => Promise<void> | false;
 };
@@ -24,6 +26,7 @@ type Sleeper = { at: number; wake: () => void };
 
 export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
   let time = start;
+  let jumpedMs = 0;
   let ids = 0;
   let sleepers: Sleeper[] = [];
 
@@ -39,7 +42,11 @@ export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
   }
 
   const runtime: FakeRuntime = {
-    now: () => time,
+    now: () => time + jumpedMs,
+    elapsed: () => time,
+    jump: (ms) => {
+      jumpedMs += ms;
+    },
     yieldToEventLoop: () => new Promise(setImmediate),
     newId: () => `id-${(ids += 1)}`,
     newSecret: (bytes) => {

@@ -43,7 +43,6 @@ export const fast = (factor = process.env.STEWARD_TEST_KUBECONFIG === undefined 
   pollIntervalMs: 10 * factor,
   imageTimeoutMs: 50 * factor,
   rolloutTimeoutMs: 20_000 * factor,
-  maxGapMs: 10_000 * factor,
 });
 
 const tickMs = 1;

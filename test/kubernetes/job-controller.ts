@@ -18,7 +18,7 @@ export function syncJob(context: ControllerContext, job: Job): void {
   const { backoffLimit = 6, activeDeadlineSeconds, suspend, template } = job.spec;
   const pods = ownedBy<Pod>(context, podResource, job);
   if (isFinished(job)) for (const pod of pods.filter(isActive)) endPod(context, pod);
-  if (suspend === true || isFinished(job)) return;
+  if (suspend === true || isFinished(job) || job.metadata.deletionTimestamp !== undefined) return;
   const startTime = job.status.startTime ?? seconds(now());
   const count = (phase: string) => pods.filter(({ status }) => status.phase === phase).length;
   const failed = count('Failed');

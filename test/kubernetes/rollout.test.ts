@@ -99,7 +99,10 @@ describe('a workload', () => {
       isReady: false,
       isTerminating: false,
       isPending: false,
+      isAtWork: true,
       hasEnded: false,
+      hasSucceeded: false,
+      graceMs: 0,
       waiting: [{ container: 'a', reason, message: 'not found' }],
       ends: [],
       terminationMessage: undefined,
@@ -199,7 +202,6 @@ const monitorOf = (runStartedAt: number, rolloutTimeoutMs = 60_000) =>
     runStartedAt,
     rolloutTimeoutMs,
     imageTimeoutMs: 30_000,
-    maxGapMs: 10_000,
   });
 
 describe('a container that has ended', () => {

@@ -33,6 +33,7 @@ export const contextOf = (jobId = 'job', fence = 1): StepContext => ({
   change: 'change',
   signal: new AbortController().signal,
   assertOwnership: () => Promise.resolve(),
+  report: () => undefined,
 });
 
 export const workload = {

@@ -332,11 +332,11 @@ describe('a Job that does not end', () => {
 
   it.each<[string, string, RegExp]>([
     ['has no image', 'task:1-missing', /the pod \S+ cannot pull the image task:1-missing \(\w+: .*\)\.$/],
-    ['does not start', 'task:1', /no progress for \d+ seconds: .*, 1 exist; steward-\S+ is not ready\.$/],
+    ['does not start', 'task:1', /no pod has begun to work for \d+ seconds: steward-\S+ is not ready\.$/],
     [
       'is refused',
       'task:1',
-      /no progress for \d+ seconds: .*, 0 exist; its events say why pods are missing\.$/,
+      /no pod has begun to work for \d+ seconds: it has no pod; its events say why\.$/,
     ],
   ])(
     'and whose pod %s fails the step after the time of a rollout, and is deleted',

@@ -101,6 +101,7 @@ type Message = { code: number; message: string };
 type Answer = {
   status: { state: string; messages: Message[] };
   jobId: string;
+  progress?: { waitingFor: { object: string; reason: string; since: number; isLate: boolean } | null };
   steps: { seqNum: number; id: string; performedBy: string; template?: string; workload?: string }[];
   problems: string[];
   notices: string[];
@@ -161,6 +162,12 @@ export async function openSteward(
       expect
         .poll(async () => (await readCodes()).filter((one) => one === code).length, { interval: 10 })
         .toBeGreaterThanOrEqual(times),
+    /** What the step waits for, when its reason is this. */
+    waitForReason: async (pattern: RegExp) => {
+      const waitingFor = async () => (await ask('upgrades')).progress?.waitingFor ?? undefined;
+      await expect.poll(async () => (await waitingFor())?.reason, { interval: 10 }).toMatch(pattern);
+      return waitingFor();
+    },
     resume: async () => {
       const { jobId } = await ask('upgrades');
       return ask(`jobs/${jobId}/resume`);

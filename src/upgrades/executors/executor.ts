@@ -56,6 +56,15 @@ export type StepContext = {
   /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */
   readonly assertOwnership: () => Promise<void>;
   readonly signal: AbortSignal;
+  /** Says what the step waits for now. An executor calls it as often as it looks. */
+  readonly report: (wait: Wait) => void;
+};
+
+export type Wait = {
+  /** By its name in the deployment, for example `deployment/map-server`. */
+  readonly object: string;
+  /** A sentence without its full stop. */
+  readonly reason: string;
 };
 
 /** One attempt to perform a step by a Job. */

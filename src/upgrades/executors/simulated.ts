@@ -26,8 +26,11 @@ export function createSimulatedExecutor({
     throw new Error(`${what} fails by SIMULATED_FAILURES.`);
   }
 
-  async function simulate(step: string, { signal }: StepContext): Promise<void> {
-    if (stepMs > 0) await runtime.sleep(stepMs, signal);
+  async function simulate(step: string, { signal, report }: StepContext): Promise<void> {
+    if (stepMs > 0) {
+      report({ object: 'simulation', reason: `the simulated step pauses for ${stepMs} milliseconds` });
+      await runtime.sleep(stepMs, signal);
+    }
     failIfConfigured(`@${step}`, `the step ${step}`);
   }
 

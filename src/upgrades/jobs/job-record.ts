@@ -26,7 +26,12 @@ export function record(transaction: Transaction, job: Job, lines: readonly Line[
     startAt: job.startAt === null ? '' : new Date(job.startAt).toISOString(),
   };
   const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));
-  const stored = { ...job, lastMessageAt: when, messageCount: job.messageCount + messages.length };
+  const stored = {
+    ...job,
+    waitingFor: null,
+    lastMessageAt: when,
+    messageCount: job.messageCount + messages.length,
+  };
   transaction.write(newestJob, stored);
   transaction.jobs.appendMessages(job.id, job.messageCount, messages);
   return stored;

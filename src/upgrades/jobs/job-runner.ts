@@ -38,18 +38,19 @@ import {
   runStep,
   updateJob,
 } from './run-step.ts';
+import { WaitRecorder } from './wait-recorder.ts';
 
-type JobRunnerOptions = RunContext & { readonly tasks: Tasks };
+type JobRunnerOptions = Omit<RunContext, 'waits'> & { readonly tasks: Tasks };
 
 export class JobRunner {
-  readonly #options: JobRunnerOptions;
+  readonly #options: JobRunnerOptions & RunContext;
   /** The run that this process has started last. Only the newest job can be in progress. */
   #lastStarted: string | undefined;
   #accepting = 0;
   #isTakingOver = false;
 
   constructor(options: JobRunnerOptions) {
-    this.#options = options;
+    this.#options = { ...options, waits: new WaitRecorder(options.store, options.runtime) };
   }
 
   async run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
@@ -63,6 +64,7 @@ export class JobRunner {
       return job;
     } finally {
       this.#accepting -= 1;
+      this.#watchForOrphans();
     }
   }
 

@@ -7,7 +7,7 @@ import type { JobEnd } from '../executors/workloads.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import { type Job, hasInstalled, isOpen, newestJob, runTotals, stateCodes } from './job-table.ts';
 import type { Message } from '../planning/messages.ts';
-import { remainingMs } from './progress.ts';
+import { isLongWait, remainingMs } from './progress.ts';
 
 /** The messages of one job that were read so far. A job only adds messages, so they stay valid. */
 type KnownMessages = {
@@ -123,8 +123,15 @@ export function jobProgress(job: Job, at: number) {
     steps: { done: progress.done, total: progress.total },
     percent: state === 'success' ? 100 : progress.percent,
     elapsedMs,
+    waitingFor: waitOf(job, at),
     remainingMs: state === 'scheduled' ? null : state === 'in_progress' ? (estimate ?? null) : 0,
   };
+}
+
+function waitOf({ state, waitingFor, progress, reverting }: Job, at: number) {
+  if (state !== 'in_progress' || !waitingFor) return null;
+  const { step, object, reason, since } = waitingFor;
+  return { step, object, reason, since, isLate: isLongWait(progress, reverting !== null, at - since) };
 }
 
 /** Lets requests wait until a job changes, so that clients need not poll. */

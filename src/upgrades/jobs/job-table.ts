@@ -1,6 +1,7 @@
 // The stored records of jobs: the newest job, which is replicated state, the plan of a job, and the port of the others.
 import { notAudited } from '../../lib/audit-fields.ts';
 import type { Cell, Reader } from '../../store/state.ts';
+import type { Wait } from '../executors/executor.ts';
 import type { Plan } from '../planning/plan.ts';
 import type { Message } from '../planning/messages.ts';
 import type { Progress } from './progress.ts';
@@ -72,10 +73,15 @@ export type Job = RequestedJob & {
   readonly failedAt: number | null;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
+  /** What the current step waits for. Absent: nothing is known. */
+  readonly waitingFor?: JobWait | null;
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;
 };
+
+/** `since` is when the step began to wait for the object. */
+export type JobWait = Wait & { readonly step: string; readonly since: number };
 
 type JobHops = {
   readonly all: readonly JobHop[];

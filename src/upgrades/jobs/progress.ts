@@ -22,6 +22,9 @@ type KindProgress = {
   /** How often such a step was measured. One that is repeated after its workload was put back counts again. */
   readonly count: number;
   readonly ms: number;
+  /** The longest of this job, and of the newest one before it that has measured any. */
+  readonly maxMs?: number;
+  readonly earlierMaxMs?: number;
 };
 
 /** Earlier jobs count as this many steps of a kind: a single slow step of this job says little about the others. */
@@ -37,9 +40,15 @@ const currentKind = (step: Step | undefined): string | null => (step ? kindOf(st
 
 export function startProgress({ steps }: Plan, earlier: Progress | undefined, at: number): Progress {
   const kinds: Record<string, KindProgress> = {};
-  for (const [kind, { count, ms }] of Object.entries(earlier?.kinds ?? {})) {
+  for (const [kind, { count, ms, maxMs = 0, earlierMaxMs = 0 }] of Object.entries(earlier?.kinds ?? {})) {
     const known = Math.min(count, maxKnown);
-    if (known > 0) kinds[kind] = { ...noKind, count: known, ms: (known * ms) / count };
+    if (known > 0)
+      kinds[kind] = {
+        ...noKind,
+        count: known,
+        ms: (known * ms) / count,
+        earlierMaxMs: maxMs || earlierMaxMs,
+      };
   }
   for (const [kind, count] of countKinds(steps))
     kinds[kind] = { ...(kinds[kind] ?? noKind), total: count, left: count };
@@ -80,6 +89,13 @@ export function revertProgress(
   );
   const percent = isPutBack ? Math.min(progress.percent, percentOf(kinds)) : progress.percent;
   return { ...progress, done, kinds, percent, stepStartedAt: at, current: currentKind(steps[index]) };
+}
+
+/** Whether a wait is longer than any step of the current kind took. False if none was measured. */
+export function isLongWait({ kinds, current }: Progress, isReverting: boolean, waitedMs: number): boolean {
+  const { maxMs = 0, earlierMaxMs = 0 } = kinds[isReverting ? revertKind : (current ?? '')] ?? {};
+  const longest = Math.max(maxMs, earlierMaxMs);
+  return longest > 0 && waitedMs > longest;
 }
 
 export function restartStep(progress: Progress, at: number): Progress {
@@ -142,7 +158,9 @@ function meanOf(kinds: readonly KindProgress[]): number | undefined {
 /** `leaves` is how many steps of the kind are no longer left. */
 function measure({ kinds, stepStartedAt }: Progress, kind: string, at: number, leaves = 0) {
   const { [kind]: known = noKind } = kinds;
-  const measured = { count: known.count + 1, ms: known.ms + Math.max(0, at - stepStartedAt) };
+  const tookMs = Math.max(0, at - stepStartedAt);
+  const maxMs = Math.max(known.maxMs ?? 0, tookMs);
+  const measured = { count: known.count + 1, ms: known.ms + tookMs, maxMs };
   return { ...kinds, [kind]: { ...known, ...measured, left: Math.max(0, known.left - leaves) } };
 }
 

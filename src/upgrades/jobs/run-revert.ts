@@ -40,13 +40,13 @@ function update(running: RunningJob, rule: JobRule) {
  */
 async function tryRevert(running: RunningJob, step: Step): Promise<RevertResult | undefined> {
   const { executor, runtime, job, plan, signal } = running;
-  const { workload, seqNum } = step;
+  const { workload, seqNum, subject } = step;
   if (waitsForRefused(job, plan, step)) return { outcome: 'refused' };
   if (!workload) return { outcome: 'already back' };
   try {
     const { isPatched } = await callExecutor(
       running,
-      { action: 'rollback', seqNum },
+      { action: 'rollback', seqNum, name: `Put back ${subject}` },
       (context) => executor.rollback(workload, context),
       { remainingMs: deadlineOf(running) - runtime.now() },
     );
@@ -54,6 +54,7 @@ async function tryRevert(running: RunningJob, step: Step): Promise<RevertResult 
   } catch (error) {
     if (signal.aborted || runtime.now() >= deadlineOf(running)) return undefined;
     if (isUnavailable(error)) throw error;
+    running.onStepFailed?.(job, `Put back ${subject}`, error);
     const outcome = error instanceof RefusedError ? 'refused' : 'failed';
     return { outcome, cause: errorText(error) };
   }

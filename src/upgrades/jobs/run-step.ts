@@ -1,19 +1,20 @@
 // Runs the steps of a job: asks the executor for one step, and records the step with its messages in one update. If
 // another process has taken the job over, an update changes nothing, and the executor gets an error when it asserts
 // the ownership.
-import { withTimeout } from '../../lib/async.ts';
+import { TimeoutError, withTimeout } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { toXmlText, truncate } from '../../lib/text.ts';
 import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import type { Executor, RepairedWorkload, StepContext, TemplateRun } from '../executors/executor.ts';
+import type { Executor, RepairedWorkload, StepContext, TemplateRun, Wait } from '../executors/executor.ts';
 import { type Step, movedWorkloads } from '../planning/plan.ts';
 import { nameOfStepJob } from '../executors/steps.ts';
 import { beginCancel } from './job-reverting.ts';
 import { type StepOutcome, advanceJob, attemptOf, hasJob, recordRepairs } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { type OnJobChange, failJob } from './job.ts';
+import type { WaitRecorder } from './wait-recorder.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
 export const maxFailure = 4000;
@@ -25,6 +26,9 @@ export type RunContext = {
   readonly stepTimeoutMs: number;
   readonly revertTimeoutMs: number;
   readonly notify: OnJobChange;
+  readonly waits: WaitRecorder;
+  /** For the log. */
+  readonly onStepFailed?: (job: Job, step: string, error: unknown) => void;
 };
 
 /** A job for which the runner decides what happens next. `signal` is aborted when the process stops. */
@@ -50,6 +54,7 @@ export async function runStep(running: RunningJob, step: Step): Promise<void> {
     if (interruption.signal.aborted) return;
     if (isUnavailable(error)) throw error;
     failure = errorText(error);
+    running.onStepFailed?.(running.job, step.name, error);
   } finally {
     interruption.end();
   }
@@ -138,12 +143,16 @@ function templateRun({ job, plan }: RunningJob, step: Step): TemplateRun {
 const jobMarginMs = 60_000;
 
 /** Calls the executor for a step, within the time of a step. */
-export function callExecutor<T>(
-  { store, runtime, stepTimeoutMs, job, signal: stopped }: RunningJob,
-  { action, seqNum }: Pick<Step, 'action' | 'seqNum'>,
+export async function callExecutor<T>(
+  running: RunningJob,
+  { action, seqNum, name }: Pick<Step, 'action' | 'seqNum' | 'name'>,
   call: (context: StepContext) => Promise<T>,
-  { stopping = stopped, remainingMs = Infinity }: { stopping?: AbortSignal; remainingMs?: number } = {},
+  {
+    stopping = running.signal,
+    remainingMs = Infinity,
+  }: { stopping?: AbortSignal; remainingMs?: number } = {},
 ): Promise<T> {
+  const { store, runtime, stepTimeoutMs, job, waits } = running;
   const { id: jobId, fence, run, runStartedAt } = job;
   const change = `${run}-${seqNum}-${action}`;
   const marginMs = action === 'run-template' ? jobMarginMs : 0;
@@ -154,12 +163,22 @@ export function callExecutor<T>(
     if (newest?.id !== jobId || newest.fence !== fence)
       throw new Error('another process has taken over the job.');
   };
-  const message = `it took longer than ${ms / 1000} seconds.`;
-  return withTimeout(
-    runtime,
-    (signal) => call({ jobId, fence, runStartedAt, change, assertOwnership, signal }),
-    { ms, message, stopping },
-  );
+  const message = `it took longer than ${ms / 1000} seconds`;
+  let last: Wait | undefined;
+  const report = (wait: Wait) => {
+    last = wait;
+    waits.report(job, name, wait);
+  };
+  try {
+    return await withTimeout(
+      runtime,
+      (signal) => call({ jobId, fence, runStartedAt, change, assertOwnership, signal, report }),
+      { ms, message, stopping },
+    );
+  } catch (error) {
+    if (!(error instanceof TimeoutError) || error.message !== message) throw error;
+    throw new TimeoutError(last === undefined ? `${message}.` : `${message}: ${last.reason}.`);
+  }
 }
 
 /** Undefined if the job does not change. */

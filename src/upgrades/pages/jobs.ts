@@ -110,7 +110,7 @@ function headView(state: JobState, heading: Html | string): Html {
 }
 
 function progressView(job: Job, at: number): Html {
-  const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
+  const { done, total, steps, percent, elapsedMs, remainingMs, waitingFor } = jobProgress(job, at);
   const isRunning = job.state === 'in_progress';
   const isResumed = job.startedAt !== null && job.runStartedAt !== job.startedAt;
   const figures: [string, string][] = [
@@ -125,6 +125,7 @@ function progressView(job: Job, at: number): Html {
   const tenths = Math.floor(percent / 10);
   return html`${renderFacts(figures, 'figures')}
     <progress max="100" value="${percent}" aria-labelledby="job" ${style} ${isRunning && html`data-percent="${percent}"`}>${percent} %</progress>
+    ${waitingFor && html`<p class="waiting">Waits for ${waitingFor.object} since ${renderAgo(waitingFor.since, at)}${waitingFor.isLate && ', longer than before'}: ${waitingFor.reason}.</p>`}
     ${isRunning && html`<p class="unseen" role="status">${tenths > 0 && `${tenths * 10} % reached.`}</p>`}`;
 }
 

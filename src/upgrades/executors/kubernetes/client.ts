@@ -29,6 +29,8 @@ export type RetryOptions = {
   /** How long to repeat a request that gets no answer or an error. A refused one is repeated for ten seconds at most. */
   readonly retryMs: number;
   readonly signal?: AbortSignal;
+  /** Before a request is repeated. */
+  readonly onWait?: (reason: string) => void;
 };
 
 export class ClusterError extends Error {
@@ -61,7 +63,7 @@ export class ApiClient {
   }
 
   /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
-  async send<T>(what: string, request: ApiRequest<T>, { retryMs, signal }: RetryOptions): Promise<T> {
+  async send<T>(what: string, request: ApiRequest<T>, { retryMs, signal, onWait }: RetryOptions): Promise<T> {
     const startedAt = this.#runtime.now();
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
@@ -80,6 +82,7 @@ export class ApiClient {
             : refusedSince + Math.min(refusalRetryMs, retryMs);
         if (now >= until) throw failure;
         if (tries === 0) this.#onRetry(failure.message);
+        onWait?.(failure.message.replace(/\.$/, ''));
         await this.#runtime.sleep(Math.min(until - now, backoffMs.max, backoffMs.min * 2 ** tries), signal);
       }
     }

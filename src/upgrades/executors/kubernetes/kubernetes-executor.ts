@@ -123,7 +123,8 @@ export class KubernetesExecutor implements Executor {
     return { cluster: this.#clusterFor(context), workload, direction, context };
   }
 
-  #clusterFor({ signal }: StepContext): Cluster {
-    return this.#options.cluster.withRetry({ retryMs: this.#options.patienceMs, signal });
+  #clusterFor({ signal, report }: StepContext): Cluster {
+    const onWait = (reason: string) => report({ object: 'api server', reason });
+    return this.#options.cluster.withRetry({ retryMs: this.#options.patienceMs, signal, onWait });
   }
 }

@@ -76,7 +76,10 @@ export class UpgradeLock {
       if (!isFree && watched && !isSame(watched.lease, lease)) throw lockedError(lease);
       watched ??= lease && { lease, since: at };
       const isExpired = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
-      if (!isFree && !isExpired) continue;
+      if (!isFree && !isExpired) {
+        context.report({ object: 'lease', reason: formatHolder(lease) });
+        continue;
+      }
       const written = await writeLease(cluster, {
         resourceVersion: lease?.resourceVersion,
         holder,

@@ -17,11 +17,12 @@
 //    change of the counters or of the pods is progress. The report of the controller (ProgressDeadlineExceeded) is not
 //    used: after a patch, the condition still holds the report on the template before.
 //
-// Both times start again after an outage of the API server.
+// Both times start again after an outage of the API server. While it is slow, they pass more slowly.
 //
 // While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller
 // waits until each pod is ready and never replaces one that cannot become ready. Such pods are returned as
 // `blockingPods`; the executor deletes them.
+import { truncate } from '../../../lib/text.ts';
 import type { Direction, Workload, WorkloadContainer } from '../workloads.ts';
 import { type ClusterPod, type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -32,15 +33,10 @@ type RolloutOptions = {
   readonly rolloutTimeoutMs: number;
   /** The default covers the first two attempts of a node. */
   readonly imageTimeoutMs?: number;
-  /**
-   * A longer time between two checks means that the API server was unavailable, to the controllers too. It does not
-   * count.
-   */
-  readonly maxGapMs?: number;
 };
 
 type RolloutState =
-  | { readonly state: 'running'; readonly blockingPods: readonly ClusterPod[] }
+  | { readonly state: 'running'; readonly blockingPods: readonly ClusterPod[]; readonly reason: string }
   | { readonly state: 'failed'; readonly cause: string };
 
 /**
@@ -49,30 +45,76 @@ type RolloutState =
  */
 const clockResolutionMs = 1000;
 
+/** Several looks: a pod that becomes ready at last must not be deleted. */
+const stuckMs = 30_000;
+
+/** For each pod. */
+const maxCause = 200;
+
 /** The longest pause of a node between two tries to pull an image. */
 const maxPullPauseMs = 300_000;
 
+/** The time that counts between two looks at most: an API server that is slow delays the controllers too. */
+const maxGapMs = 10_000;
+
+/** After a longer time, the API server was unavailable, to the controllers too. */
+const outageMs = 60_000;
+
+/** The time that has passed while the deployment was looked at. */
+export class LookTime {
+  #lastAt: number | undefined;
+  #at = 0;
+
+  look(now: number): { readonly at: number; readonly isAfterOutage: boolean } {
+    const gap = now - (this.#lastAt ?? now);
+    this.#lastAt = now;
+    this.#at += Math.min(gap, maxGapMs);
+    return { at: this.#at, isAfterOutage: gap > outageMs };
+  }
+}
+
 export class RolloutMonitor {
   readonly #options: RolloutOptions;
+  readonly #time = new LookTime();
   #progress: { readonly fingerprint: string; readonly at: number } | undefined;
   #imageErrorSince: number | undefined;
-  #checkedAt = -Infinity;
 
   constructor(options: RolloutOptions) {
     this.#options = options;
   }
 
-  check(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): RolloutState {
-    const { direction, maxGapMs = 10_000 } = this.#options;
-    if (at - this.#checkedAt > maxGapMs) {
+  check(found: ClusterWorkload, pods: readonly ClusterPod[], now: number): RolloutState {
+    const { at, isAfterOutage } = this.#time.look(now);
+    if (isAfterOutage) {
       this.#progress = undefined;
       this.#imageErrorSince = undefined;
     }
-    this.#checkedAt = at;
     const cause = this.#checkImages(pods, at) ?? this.#checkProgress(found, pods, at);
     return cause === undefined
-      ? { state: 'running', blockingPods: findBlockingPods(found, pods, direction) }
+      ? {
+          state: 'running',
+          blockingPods: findBlockingPods(found, pods, (pod) => this.#isStuck(pod, found, at)),
+          reason: this.#formatDelay(found, pods),
+        }
       : { state: 'failed', cause };
+  }
+
+  /**
+   * During an update, a pod without an error may still be starting, so the executor does not delete it. One that is older
+   * than the run had its time before, and gets as long again as it takes to be available.
+   */
+  #isStuck(
+    { waiting, createdAt, isAtWork }: ClusterPod,
+    { minReadyMs }: ClusterWorkload,
+    at: number,
+  ): boolean {
+    const { direction, runStartedAt } = this.#options;
+    const isOld = createdAt < runStartedAt - clockResolutionMs;
+    return (
+      direction === 'formerImage' ||
+      waiting.some(isError) ||
+      (isOld && isAtWork && at - (this.#progress?.at ?? at) >= minReadyMs + stuckMs)
+    );
   }
 
   #checkImages(pods: readonly ClusterPod[], at: number): string | undefined {
@@ -94,12 +136,12 @@ export class RolloutMonitor {
 
   #formatDelay(found: ClusterWorkload, pods: readonly ClusterPod[]): string {
     const { workload, direction } = this.#options;
-    const unready = pods
-      .filter((pod) => !pod.isReady && !isOfOtherTemplate(pod, workload.parts, direction))
-      .map(({ name, waiting: [first], unscheduled }) => {
-        const reason = first?.reason ?? unscheduled;
-        return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
-      });
+    const isNew = (pod: ClusterPod) => !isOfOtherTemplate(pod, workload.parts, direction);
+    const remaining = pods.filter((pod) => !isNew(pod) || pod.isTerminating);
+    const unready = [
+      ...pods.filter((pod) => !pod.isReady && isNew(pod) && !pod.isTerminating).map(describeUnready),
+      ...remaining.map(describeRemaining),
+    ];
     const reasons = [
       ...(found.isObserved ? [] : ['its controller has not observed its newest change']),
       ...found.obstacles.map((obstacle) => `it ${obstacle}`),
@@ -159,6 +201,25 @@ export function describeIllness(found: ClusterWorkload): string | undefined {
   const { wanted, updated, available, failures } = found;
   const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
   return `${what}: ${[formatCounts(found), ...failures].join('; ')}`;
+}
+
+/** With the cause, because reverting takes the pod away, with its log and its events. */
+export function describeUnready({ name, images, waiting: [wait], ends, unscheduled }: ClusterPod): string {
+  const end = ends.find(({ isDown }) => isDown);
+  const container = wait?.container ?? end?.container;
+  const isOnly = images.size <= 1 || container === undefined;
+  const causes = [
+    wait && `${wait.reason}${wait.message === '' ? '' : `: ${truncate(wait.message, maxCause)}`}`,
+    end && end.reason !== wait?.reason && `it has ended: ${end.reason}`,
+    !wait && !end && unscheduled,
+  ].filter(Boolean);
+  if (causes.length === 0) return `${name} is not ready`;
+  return `${name} is not ready (${isOnly ? '' : `${container}: `}${causes.join('; ')})`;
+}
+
+function describeRemaining({ name, isTerminating, isReady }: ClusterPod): string {
+  if (isTerminating) return `${name} has not ended`;
+  return `${name} of the former template ${isReady ? 'still runs' : 'is not ready'}`;
 }
 
 function fingerprintOf(
@@ -242,18 +303,17 @@ export function findCrash(
   return undefined;
 }
 
+/** Reasons of containers that do not become ready without help. Others, such as ContainerCreating, are those of a start. */
+const isError = ({ reason }: ClusterPod['waiting'][number]) =>
+  /^Err|Error$|BackOff$/.test(reason) || [...finalReasons, ...pullReasons].includes(reason);
+
 function findBlockingPods(
   { kind, isObserved, revision }: ClusterWorkload,
   pods: readonly ClusterPod[],
-  direction: Direction,
+  isStuck: (pod: ClusterPod) => boolean,
 ): ClusterPod[] {
   if (kind !== 'StatefulSet' || !isObserved || revision === undefined) return [];
   return pods.filter(
-    (pod) =>
-      pod.revision !== revision &&
-      !pod.isReady &&
-      !pod.isTerminating &&
-      // During an update, a pod without an error may still be starting, so the executor does not delete it.
-      (direction === 'formerImage' || pod.waiting.length > 0),
+    (pod) => pod.revision !== revision && !pod.isReady && !pod.isTerminating && isStuck(pod),
   );
 }

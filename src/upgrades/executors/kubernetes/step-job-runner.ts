@@ -5,7 +5,7 @@ import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
-import { RolloutMonitor } from './rollout.ts';
+import { JobStart } from './step-job-start.ts';
 import {
   type CronJobObject,
   type StepJob,
@@ -17,19 +17,19 @@ import {
   podsOfJob,
   stepLabel,
 } from './step-template.ts';
-import { type ClusterPod, type ClusterWorkload, parseWorkload } from './workload.ts';
+import type { ClusterPod } from './workload.ts';
 import type { MoverOptions } from './workload-mover.ts';
 
 /** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
 const maxPauseFactor = 10;
 
+/** For pods that end when their time to end is over. */
+const endMarginMs = 30_000;
+
 /** Most Jobs of a few seconds have ended then, and their pods are not needed. */
 const looksBeforePods = 4;
 
-type StepJobsOptions = Pick<
-  MoverOptions,
-  'rolloutTimeoutMs' | 'imageTimeoutMs' | 'maxGapMs' | 'pollIntervalMs'
-> & {
+type StepJobsOptions = Pick<MoverOptions, 'rolloutTimeoutMs' | 'imageTimeoutMs' | 'pollIntervalMs'> & {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly stepTimeoutMs: number;
 };
@@ -47,18 +47,34 @@ export class StepJobs {
     const existing = await findJob(cluster, run, context);
     const started = existing ?? (await this.#create(cluster, run, context));
     const found = await this.#waitForEnd(cluster, run, started, context);
-    if (found.state === 'complete' && run.step !== 'database-engine') return {};
-    const message = findTerminationMessage(await this.#readEndedPods(cluster, run, context));
-    if (found.state === 'failed') throw new Error(formatJobFailure(found, message));
-    const result = parseResult(message);
+    if (found.state === 'failed') {
+      const message = findTerminationMessage(await this.#readEndedPods(cluster, run, context));
+      throw new Error(formatJobFailure(found, message));
+    }
+    if (run.step !== 'database-engine') return {};
+    // The condition says that it is complete: pods of earlier tries may stay, for example on a lost node.
+    const pods = await cluster.listPods(podsOfJob(run.jobName));
+    const result = parseResult(findTerminationMessage(pods.filter(({ hasSucceeded }) => hasSucceeded)));
     return result === undefined ? {} : { result };
   }
 
-  /** A Job that has exceeded its time has failed before its pods have ended. Nothing is reverted meanwhile. */
+  /**
+   * A Job that has exceeded its time has failed before its pods have ended. Nothing is reverted meanwhile, for as long as
+   * they have to end: those on a lost node never do.
+   */
   async #readEndedPods(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<ClusterPod[]> {
+    const { now } = this.#options.runtime;
+    const since = now();
     for (let pauses = 0; ; pauses += 1) {
       const pods = await cluster.listPods(podsOfJob(run.jobName));
-      if (pods.every(({ hasEnded }) => hasEnded)) return pods;
+      const running = pods.filter(({ hasEnded }) => !hasEnded);
+      const graceMs = Math.max(0, ...running.map((pod) => pod.graceMs));
+      if (running.length === 0 || now() >= since + graceMs + endMarginMs) return pods;
+      report(
+        run,
+        context,
+        `the Job ${run.jobName} has failed, and its pod ${running[0]?.name} has not ended`,
+      );
       await this.#pause(pauses, cluster, context);
     }
   }
@@ -70,9 +86,7 @@ export class StepJobs {
     context: StepContext,
   ): Promise<StepJob> {
     let found: StepJob | undefined = started;
-    const { runStartedAt } = context;
-    const options = { ...this.#options, workload: { parts: [] }, direction: 'image', runStartedAt } as const;
-    let monitor: RolloutMonitor | undefined;
+    const start = new JobStart({ ...this.#options, runStartedAt: context.runStartedAt });
     let blocked: string | undefined;
     try {
       for (let pauses = 0; found?.state === 'running' && blocked === undefined; pauses += 1) {
@@ -80,9 +94,9 @@ export class StepJobs {
         found = await findJob(cluster, run, context);
         if (found?.state !== 'running' || pauses < looksBeforePods) continue;
         const pods = await cluster.listPods(podsOfJob(run.jobName));
-        monitor = isStarting(pods) ? (monitor ?? new RolloutMonitor(options)) : undefined;
-        const start = monitor?.check(toWorkload(run, pods), pods, this.#options.runtime.now());
-        if (start?.state === 'failed') blocked = start.cause;
+        const { hasFailed, reason } = start.check(found, pods, this.#options.runtime.now());
+        report(run, context, reason);
+        if (hasFailed) blocked = reason;
       }
       if (blocked !== undefined) await this.stop(cluster, run, context);
     } catch (error) {
@@ -91,7 +105,7 @@ export class StepJobs {
       throw new Error(text, { cause: error });
     }
     if (blocked !== undefined)
-      throw new Error(`the Job ${run.jobName} did not start, and was deleted: ${blocked}`);
+      throw new Error(`the Job ${run.jobName} did not start, and was deleted: ${blocked}.`);
     if (!found) throw new Error(`another client has deleted the Job ${run.jobName}.`);
     return found;
   }
@@ -100,14 +114,19 @@ export class StepJobs {
     let looksWithoutJob = 0;
     for (let pauses = 0; ; pauses += 1) {
       const found = await findJob(cluster, run, context);
-      if (found) {
+      if (found && !found.isTerminating) {
         await this.#assertOwnership(cluster, context);
         await cluster.deleteJob(found);
       }
-      const isGone = !found && !(await hasPods(cluster, run.jobName));
+      // A Job that a finalizer keeps starts no pod any more.
+      const pods = await cluster.listPods(podsOfJob(run.jobName));
+      const isGone = found
+        ? found.isTerminating && pods.every(({ hasEnded }) => hasEnded)
+        : pods.length === 0;
       looksWithoutJob = isGone ? looksWithoutJob + 1 : 0;
       // Two looks, because the request that creates the Job may have been on its way when the step was interrupted.
       if (looksWithoutJob === 2) return;
+      report(run, context, `the Job ${run.jobName} is being deleted`);
       await this.#pause(pauses, cluster, context);
     }
   }
@@ -129,8 +148,13 @@ export class StepJobs {
     if (jobs.length > 0) await this.#assertOwnership(cluster, context);
     for (const job of jobs) await cluster.deleteJob(job);
     for (const { name, state } of jobs)
-      for (let pauses = 0; state === 'running' && (await hasPods(cluster, name)); pauses += 1)
+      for (let pauses = 0; state === 'running' && (await hasPods(cluster, name)); pauses += 1) {
+        context.report({
+          object: `job/${name}`,
+          reason: `the pods of the earlier Job ${name} have not ended`,
+        });
         await this.#pause(pauses, cluster, context);
+      }
   }
 
   async #create(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<StepJob> {
@@ -161,19 +185,8 @@ export class StepJobs {
   }
 }
 
-/** False also between two attempts of the Job. */
-function isStarting(pods: readonly ClusterPod[]): boolean {
-  const present = pods.filter(({ hasEnded }) => !hasEnded);
-  return (present.length > 0 ? present : pods).every(({ isPending }) => isPending);
-}
-
-/** A Job in the form that the monitor of rollouts knows: it wants one pod, which is to start in the same time. */
-function toWorkload({ jobName }: TemplateRun, { length }: readonly ClusterPod[]): ClusterWorkload {
-  return parseWorkload('Deployment', {
-    metadata: { name: jobName },
-    spec: { replicas: 1 },
-    status: { replicas: length },
-  });
+function report({ jobName }: TemplateRun, context: StepContext, reason: string): void {
+  context.report({ object: `job/${jobName}`, reason });
 }
 
 async function findJob(

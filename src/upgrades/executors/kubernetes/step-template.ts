@@ -101,6 +101,8 @@ export type StepJob = {
   readonly uid: string;
   readonly upgradeJobId: string | undefined;
   readonly state: 'running' | 'complete' | 'failed';
+  readonly isSuspended: boolean;
+  readonly isTerminating: boolean;
   /** Only a failed Job has one. */
   readonly reason: string | undefined;
 };
@@ -109,8 +111,10 @@ export type JobObject = {
   readonly metadata?: {
     readonly name?: string;
     readonly uid?: string;
+    readonly deletionTimestamp?: string;
     readonly labels?: Readonly<Record<string, string>>;
   };
+  readonly spec?: { readonly suspend?: boolean };
   readonly status?: {
     readonly conditions?: readonly {
       readonly type: string;
@@ -168,7 +172,7 @@ function withVariables(container: ContainerSpec, variables: Readonly<Record<stri
   return { ...container, env: [...own, ...others] };
 }
 
-export function parseStepJob({ metadata, status }: JobObject): StepJob {
+export function parseStepJob({ metadata, spec, status }: JobObject): StepJob {
   const find = (type: string) =>
     status?.conditions?.find((one) => one.type === type && one.status === 'True');
   const failed = find('Failed');
@@ -177,6 +181,8 @@ export function parseStepJob({ metadata, status }: JobObject): StepJob {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     upgradeJobId: metadata?.labels?.[jobLabel],
+    isSuspended: spec?.suspend === true,
+    isTerminating: metadata?.deletionTimestamp !== undefined,
     state: failed ? 'failed' : find('Complete') ? 'complete' : 'running',
     reason: failed && truncate(message === undefined ? reason : `${reason}: ${message}`, maxLine),
   };

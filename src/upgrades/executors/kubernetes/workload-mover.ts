@@ -24,7 +24,6 @@ export type MoverOptions = {
   readonly rolloutTimeoutMs: number;
   readonly pollIntervalMs?: number;
   readonly imageTimeoutMs?: number;
-  readonly maxGapMs?: number;
 };
 
 export type WorkloadMove = {
@@ -186,6 +185,7 @@ export class WorkloadMover {
       const pods = listed.filter(({ owner }) => owner === workload.name);
       const rollout = monitor.check(found, pods, this.#runtime.now());
       if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
+      context.report({ object: workload.name, reason: rollout.reason });
       for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
       await this.#lock.renew(cluster, context);
       await this.#runtime.sleep(Math.min(looks, maxPauseFactor) * pollIntervalMs, signal);

@@ -1,6 +1,6 @@
 // The fields of workloads and pods that the executor uses, parsed from the API objects. Workloads of all kinds have one
 // shape.
-import type { V1Pod } from '@kubernetes/client-node';
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { truncate } from '../../../lib/text.ts';
 import type { FoundContainer } from '../inventory/found.ts';
 
@@ -182,17 +182,22 @@ export type ClusterPod = {
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
-  /** None of its containers has started. */
+  /** None of its containers has started, not even an init container. */
   readonly isPending: boolean;
+  /** One of its containers is running, other than a sidecar that starts before the others. */
+  readonly isAtWork: boolean;
   /** All its containers have ended, and none starts again. */
   readonly hasEnded: boolean;
+  readonly hasSucceeded: boolean;
+  /** How long it has to end. */
+  readonly graceMs: number;
   readonly unscheduled: string | undefined;
   readonly waiting: readonly {
     readonly container: string;
     readonly reason: string;
     readonly message: string;
   }[];
-  /** Its containers that have ended once, without init containers: these are expected to end. */
+  /** Its containers that have ended once, without init containers that are expected to end. */
   readonly ends: readonly {
     /** Of the container in its pod. */
     readonly id: string;
@@ -211,6 +216,14 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const inOrderOfMessages = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
   const conditions = status?.conditions ?? [];
+  const isSidecar = ({ name }: { name: string }) =>
+    spec?.initContainers?.some((one) => one.name === name && one.restartPolicy === 'Always') ?? false;
+  const hasBegun = ({ state, restartCount }: V1ContainerStatus) =>
+    state?.running !== undefined || state?.terminated !== undefined || restartCount > 0;
+  const lasting = [
+    ...(status?.initContainerStatuses ?? []).filter(isSidecar),
+    ...(status?.containerStatuses ?? []),
+  ];
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
@@ -220,8 +233,11 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
-    isPending: status?.phase === 'Pending',
+    isPending: status?.phase === 'Pending' && !statuses.some((one) => !isSidecar(one) && hasBegun(one)),
+    isAtWork: statuses.some((one) => !isSidecar(one) && one.state?.running !== undefined),
     hasEnded: status?.phase === 'Succeeded' || status?.phase === 'Failed',
+    hasSucceeded: status?.phase === 'Succeeded',
+    graceMs: (metadata?.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? 30) * 1000,
     unscheduled: cutMessage(
       conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
     ),
@@ -229,7 +245,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
       if (waiting?.reason === undefined) return [];
       return { container, reason: truncate(waiting.reason), message: cutMessage(waiting.message) ?? '' };
     }),
-    ends: (status?.containerStatuses ?? []).flatMap(({ name: container, restartCount, state, lastState }) => {
+    ends: lasting.flatMap(({ name: container, restartCount, state, lastState }) => {
       const end = state?.terminated ?? lastState?.terminated;
       const waiting = state?.waiting?.reason;
       const isLooping = waiting === 'CrashLoopBackOff';

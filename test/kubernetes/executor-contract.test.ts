@@ -152,8 +152,9 @@ describe.each([
     const { bench: on, executor, workloads, shows } = await begin(patch, later);
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
-    const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().inventory()).planReverts(moves, '10.9.1.1234');
+    const now = { release: installed, patches: [patch, later] };
+    const moves = movesBetween(now, present);
+    const { workloads: back } = (await on.start().inventory()).planReverts(moves, '10.9.1.1234', now);
     for (const workload of back.flat()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });

@@ -234,7 +234,7 @@ it('a failed release is not reverted, and continues when it is resumed', async (
   expect(codes.filter((code) => code === 2038)).toHaveLength(3);
 });
 
-it('a rollback restores what was recorded before the job from its version, and else the images of that version', async () => {
+it('a rollback restores what was there before the version that it undoes, also after other jobs', async () => {
   const { start, end, images, setImage } = await open([
     patch('pat_a', '1300', '1234', '2'),
     patch('pat_b', '1301', '1300', '3'),
@@ -259,17 +259,17 @@ it('a rollback restores what was recorded before the job from its version, and e
   expect((await start('plan', 'pat_a')).problems).toEqual([
     'versionManifest: 10.9.1.1300 is installed already.',
   ]);
-  // The record of the newer job has the images of the version in between.
+  // Also after two jobs.
   await run('upgrade', 'pat_b');
   await run('upgrade', 'pat_c');
   expect((await run('rollback', 'pat_a')).at(-1)).toBe(
-    '2904 The workload deployment/map-server was put back to the image map-server:2 of the version.',
+    `2904 The workload deployment/map-server was put back to its former image ${pinned}.`,
   );
-  // A repair records the images that it replaces, which belong to no version.
+  // A repair replaces images that belong to no version.
   await run('upgrade', 'pat_b');
   await setImage('map-server', 'map-server:hotfix');
   await run('upgrade', 'pat_b');
-  expect((await run('rollback', 'pat_a')).at(-1)).toContain('to the image map-server:2 of the version.');
+  expect((await run('rollback', 'pat_a')).at(-1)).toContain(`to its former image ${pinned}.`);
   // Another image than the one that was put back is drift.
   await setImage('map-tiles', 'map-tiles:1');
   expect((await start('plan', 'pat_a')).notices[0]).toMatch(/^1 of 3 .*: deployment\/map-tiles\.$/);

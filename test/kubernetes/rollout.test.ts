@@ -103,6 +103,7 @@ describe('a workload', () => {
       hasEnded: false,
       hasSucceeded: false,
       graceMs: 0,
+      unready: [],
       waiting: [{ container: 'a', reason, message: 'not found' }],
       ends: [],
       terminationMessage: undefined,

@@ -29,6 +29,8 @@ const startedAt = Date.now();
 export const contextOf = (jobId = 'job', fence = 1): StepContext => ({
   jobId,
   fence,
+  from: '10.9.1.1234',
+  to: '10.9.1.1300',
   runStartedAt: startedAt,
   change: 'change',
   signal: new AbortController().signal,

@@ -110,7 +110,9 @@ describe('a patch', () => {
     const failed = await finish();
     expect(failed.status.state).toBe('failed');
     expect(codesOf(failed)).toEqual([2010, 2165, 2901, 2166]);
-    expect(failed.status.messages.at(2)?.message).toContain('it took longer than 2 seconds.');
+    expect(failed.status.messages.at(2)?.message).toContain(
+      'it took longer than 2 seconds: the simulated step pauses for 5000 milliseconds.',
+    );
   });
 });
 

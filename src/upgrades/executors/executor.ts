@@ -47,6 +47,9 @@ export type Executor = {
 export type StepContext = {
   readonly jobId: string;
   readonly fence: number;
+  /** The versions before and after the job. Equal in a repair. */
+  readonly from: string;
+  readonly to: string;
   readonly runStartedAt: number;
   /**
    * Identifies the change that the step makes in the job, in letters, digits and `-`. A step that is repeated in

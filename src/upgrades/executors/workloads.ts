@@ -22,6 +22,8 @@ export type Workload = {
   readonly parts: readonly WorkloadContainer[];
   /** Whether its former images are only those of a version: what was there before it is not recorded. */
   readonly isOfVersion?: boolean;
+  /** The version whose record a rollback uses. */
+  readonly record?: string;
 };
 
 /**
@@ -68,7 +70,7 @@ export type Inventory = {
   /** Gives the images of the installed version to the workloads that have others. */
   readonly planRepair: (present: Deployment) => RepairPlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback `to` a version. */
-  readonly planReverts: (moves: readonly Move[], to: string) => MovePlan;
+  readonly planReverts: (moves: readonly Move[], to: string, present: Deployment) => MovePlan;
 };
 
 export function componentOf(name: string): string {

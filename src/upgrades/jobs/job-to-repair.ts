@@ -1,24 +1,23 @@
 // Which failed job must be repaired before other jobs may start, and which upgrades repair it.
 import type { Reader } from '../../store/state.ts';
+import { deployment, newestInstalled } from '../versions/deployment.ts';
 import { type Job, hasInstalled, jobBefore, newestJob } from './job-table.ts';
 
 /**
  * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed
  * patch leaves one only if it has stopped reverting its workloads.
  */
-export function reasonNotToStart(
-  reader: Reader,
-  wanted: { operation: string; targetId: string },
-): string | undefined {
+export function reasonNotToStart(reader: Reader, wanted: WantedJob): string | undefined {
   const newest = reader.read(newestJob);
   if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
   if (newest?.state === 'scheduled' && newest.startAt !== null)
     return `The job ${newest.id} is scheduled for ${new Date(newest.startAt).toISOString()}.`;
   const last = findJobToRepair(reader);
-  if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
+  if (!last || repairs(reader, last, wanted)) return undefined;
   const remedies = [
     ...(last.id === newest?.id ? ['resume it'] : []),
-    ...repairTargets(last).map((id) => `upgrade to ${id} again`),
+    ...(last.kind === 'rollback' ? [`roll back to ${last.targetId} again`] : []),
+    ...repairTargets(reader, last).map((id) => `upgrade to ${id} again`),
   ];
   const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
   return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
@@ -43,10 +42,17 @@ export function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
   const isLeft =
     before !== null &&
     needsRepair(before) &&
+    !hasRepairedRollback(newest, before) &&
     ![before.targetId, failedVersion(before)].some((id) => hasInstalled(newest, id)) &&
     !(needsRepair(newest) && failedVersion(newest) === failedVersion(before));
   if (isLeft) return before;
   return needsRepair(newest) ? newest : undefined;
+}
+
+/** By the same rollback, or by a repair of the version that the rollback started from. */
+function hasRepairedRollback({ state, kind, targetId, from, to }: Job, failed: Job): boolean {
+  if (failed.kind !== 'rollback' || state !== 'success') return false;
+  return kind === 'rollback' ? targetId === failed.targetId : from === failed.from && to === from;
 }
 
 /** Undefined if all hops are finished. */
@@ -59,15 +65,22 @@ function failedVersion(job: Job): string {
   return currentHop(job)?.version ?? job.targetId;
 }
 
-/** Whether an upgrade to this version repairs the failed job. */
-export function repairs(failed: Job, targetId: string): boolean {
-  return repairTargets(failed).includes(targetId);
+type WantedJob = Pick<Job, 'operation' | 'targetId'>;
+
+/** Whether this job repairs the failed one. */
+export function repairs(reader: Reader, failed: Job, { operation, targetId }: WantedJob): boolean {
+  if (operation === 'rollback') return failed.kind === 'rollback' && targetId === failed.targetId;
+  return repairTargets(reader, failed).includes(targetId);
 }
 
-/** The target, and the release of the hop that has failed. */
-function repairTargets(failed: Job): string[] {
+/**
+ * The target, and the release of the hop that has failed. After a rollback: the version that is still installed, whose
+ * images the workloads get again.
+ */
+function repairTargets(reader: Reader, failed: Job): string[] {
   const { kind, targetId } = failed;
-  if (kind !== 'release') return [];
+  if (kind === 'rollback') return [newestInstalled(reader.read(deployment)).id];
+  if (kind === 'patch') return [];
   const isPatchHop = currentHop(failed)?.isRelease === false;
   return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
 }

@@ -153,7 +153,7 @@ export async function callExecutor<T>(
   }: { stopping?: AbortSignal; remainingMs?: number } = {},
 ): Promise<T> {
   const { store, runtime, stepTimeoutMs, job, waits } = running;
-  const { id: jobId, fence, run, runStartedAt } = job;
+  const { id: jobId, fence, run, runStartedAt, from, to } = job;
   const change = `${run}-${seqNum}-${action}`;
   const marginMs = action === 'run-template' ? jobMarginMs : 0;
   const ms = Math.min(stepTimeoutMs + marginMs, remainingMs);
@@ -172,7 +172,7 @@ export async function callExecutor<T>(
   try {
     return await withTimeout(
       runtime,
-      (signal) => call({ jobId, fence, runStartedAt, change, assertOwnership, signal, report }),
+      (signal) => call({ jobId, fence, from, to, runStartedAt, change, assertOwnership, signal, report }),
       { ms, message, stopping },
     );
   } catch (error) {

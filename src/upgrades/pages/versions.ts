@@ -70,7 +70,8 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
     : reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   const imported = store.read(importedManifest);
   const list = selectEntries(versions, page, {});
-  const isBlocked = ({ version }: AvailableVersion) => failed && !repairs(failed, version.id);
+  const isBlocked = ({ version }: AvailableVersion) =>
+    failed && !repairs(store, failed, { operation: 'upgrade', targetId: version.id });
   const canStart = (one: AvailableVersion) => one.path.length > 0 && !isBlocked(one);
   return html`${blocked !== undefined && html`<p class="notice">${blocked}</p>`} ${windowLine(store, page)}
     ${renderListPage(page, list, {

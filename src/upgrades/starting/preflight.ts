@@ -9,7 +9,7 @@ import { uploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import type { ScheduledRequest } from '../jobs/job-table.ts';
 import type { NewJob } from '../jobs/job.ts';
-import { reasonNotToStart } from '../jobs/job-to-repair.ts';
+import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';
 import {
   afterRollback,
   deployment,
@@ -180,11 +180,15 @@ export function prepareUpgrade(
     return { ...base, ...noPlan, to: null, problems };
   }
   const repair = id === newestInstalled(present).id && inventory.planRepair(present);
-  if (repair && repair.drift !== undefined) {
+  const failed = findJobToRepair(reader);
+  // Also without a difference: a rollback that can never succeed must not block all others for ever.
+  const isWayOut = failed !== undefined && repairs(reader, failed, { operation: 'upgrade', targetId: id });
+  if (repair && (repair.drift !== undefined || isWayOut)) {
     const { from } = base;
     const move = { isRelease: false, workloads: repair.workloads };
     const hop = { from, to: from, installs: [], isRelease: false, after: present };
-    const movePlan = { ...repair, notices: [repair.drift, ...repair.notices] };
+    const drift = repair.drift === undefined ? [] : [repair.drift];
+    const movePlan = { ...repair, notices: [...drift, ...repair.notices] };
     const build = () => planSteps([move], inventory.parallelism, inventory.performers);
     return { ...base, kind: 'patch', to: from, ...planJob(movePlan, [hop], build) };
   }
@@ -254,7 +258,7 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   }
   const after = afterRollback(present, target);
   const to = formatVersion(target);
-  const movePlan = inventory.planReverts(movesBetween(present, after), to);
+  const movePlan = inventory.planReverts(movesBetween(present, after), to, present);
   const hop = { from: base.from, to, installs: [], isRelease: false, after };
   const build = () => planRollback(movePlan.workloads.flat(), inventory.performers);
   return { ...base, to, ...planJob(movePlan, [hop], build) };

@@ -21,6 +21,8 @@ export type FoundWorkload = {
   readonly obstacles: readonly string[];
   /** Why it is not healthy. */
   readonly illness: string | undefined;
+  /** The containers that keep it from being healthy. Empty if it lacks something else, such as a node. */
+  readonly sickContainers: readonly string[];
   readonly mark: JobMark | undefined;
 };
 
@@ -30,8 +32,17 @@ export type JobMark = {
   /** Undefined if another client has written it. */
   readonly direction: Direction | undefined;
   readonly formerImages: ReadonlyMap<string, string>;
+  /** What the workload had before, for each version from which a job has changed it. The oldest is first. */
+  readonly records: readonly ImageRecord[];
   /** For messages. */
   readonly text: string;
+};
+
+/** The images of the containers while the version was installed. */
+export type ImageRecord = {
+  readonly version: string;
+  readonly jobId: string;
+  readonly images: ReadonlyMap<string, string>;
 };
 
 export type FoundTemplates = {

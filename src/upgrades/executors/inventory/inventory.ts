@@ -4,19 +4,19 @@ import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import { freshRelease } from '../../versions/built-in-manifest.ts';
-import { type Deployment, installedContainers } from '../../versions/deployment.ts';
-import type { Container, Version } from '../../versions/manifest.ts';
+import { type Deployment, installedContainers, installedVersions } from '../../versions/deployment.ts';
+import { type Container, type Version, formatVersion } from '../../versions/manifest.ts';
 import type { Move } from '../../versions/moves.ts';
 import {
-  type Direction,
   type Inventory,
   type JobEnd,
   type MovePlan,
   type RepairPlan,
   type Workload,
+  formatImages,
   maxWorkloads,
 } from '../workloads.ts';
-import { type FoundDeployment, type FoundWorkload, containerLabel } from './found.ts';
+import { type FoundDeployment, type FoundWorkload, type ImageRecord, containerLabel } from './found.ts';
 import { type MatchResult, keyOf, matchContainers, normalizeName } from './matching.ts';
 
 const maxNotices = 100;
@@ -42,15 +42,29 @@ export function createInventory(state: FoundDeployment, options: InventoryOption
       return drift === undefined ? plan : { ...plan, notices: [...plan.notices, drift] };
     },
     planRepair: (present) => planRepair(present, state, options),
-    planReverts: (moves, to) => planReverts(moves, to, state, options),
+    planReverts: (moves, to, present) => planReverts(moves, to, present, state, options),
   };
+}
+
+type PlanOptions = {
+  readonly isMoved?: (workload: Workload) => boolean;
+  /** Whether the plan may heal this workload, which is not healthy. Then that does not block the plan. */
+  readonly heals?: (found: FoundWorkload, moves: readonly Workload[]) => boolean;
+};
+
+/** Whether the plan gives another image to all containers that keep the workload from being healthy. */
+function healsSick({ path, sickContainers }: FoundWorkload, moves: readonly Workload[]): boolean {
+  const parts = moves.flatMap(({ name, parts }) => (name === path ? parts : []));
+  const isReplaced = (sick: string) =>
+    parts.some(({ container, image, formerImage }) => container === sick && image !== formerImage);
+  return sickContainers.length > 0 && sickContainers.every(isReplaced);
 }
 
 function planContainers(
   versions: readonly VersionContainers[],
   state: FoundDeployment,
   options: InventoryOptions,
-  isMoved: (workload: Workload) => boolean = () => true,
+  { isMoved = () => true, heals = healsSick }: PlanOptions = {},
 ): MovePlan {
   const { workloads: cluster } = state;
   if (!cluster)
@@ -72,12 +86,18 @@ function planContainers(
   const workloads = matches.map((match) => match.workloads.filter(isMoved));
   const names = new Set(workloads.flat().map(({ name }) => name));
   const moved = cluster.filter((found) => names.has(found.path));
+  const unhealthy = moved.filter(({ illness }) => illness !== undefined);
+  const left = unhealthy.filter((found) => mayBeUnhealthy(found, state.jobEnds));
+  const healed = unhealthy.filter((found) => !left.includes(found) && heals(found, workloads.flat()));
+  const blocking = unhealthy.filter((found) => !left.includes(found) && !healed.includes(found));
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
   const { namespace } = state;
   // A list of a namespace that does not exist is empty, without an error.
   const hint = cluster.length === 0 ? ' Check that the namespace exists.' : '';
   const hasNoWorkload =
-    versions.some(({ containers }) => containers.length > 0) && names.size === 0 && missing.length === 0;
+    versions.some(({ containers }) => containers.length > 0) &&
+    matches.every((match) => match.workloads.length === 0) &&
+    missing.length === 0;
   return {
     workloads,
     problems: [
@@ -96,7 +116,7 @@ function planContainers(
         ...new Set(matches.flatMap(({ problems }) => problems)),
         ...moved.flatMap((found) => found.obstacles.map((obstacle) => `${found.path}: ${obstacle}.`)),
       ]),
-      ...clusterProblems(findUnhealthy(moved, state.jobEnds, false), true),
+      ...clusterProblems(blocking.map(formatIllness), true),
     ],
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
@@ -108,7 +128,8 @@ function planContainers(
       ),
       ...cutTexts(formatOthers(workloads.flat(), planned, state)),
       ...cutTexts(formatAbandoned(state)),
-      ...cutTexts(findUnhealthy(moved, state.jobEnds, true).map((text) => `${text} ${toleratedText}`)),
+      ...cutTexts(left.map((found) => `${formatIllness(found)} ${toleratedText}`)),
+      ...cutTexts(healed.map((found) => `${formatIllness(found)} ${healedText}`)),
       ...cutTexts(state.templates.notices),
       ...state.notices,
     ],
@@ -122,13 +143,14 @@ function planRepair(present: Deployment, state: FoundDeployment, options: Invent
   const release = isAssumed ? { ...freshRelease, containers: [], newContainers: [] } : present.release;
   const containers = [...installedContainers({ ...present, release }).values()];
   const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
-  const putBack = findRecords(state, 'formerImage');
+  const putBack = findPutBack(state);
   const differing = workloads.filter((workload) => !hasImages(workload, putBack.get(workload.name)));
   const names = differing.map(({ name }) => name);
   const tolerant = { ...options, optionalContainers: ['*'] };
-  const plan = planContainers([{ containers, newContainers: [] }], state, tolerant, ({ name }) =>
-    names.includes(name),
-  );
+  const plan = planContainers([{ containers, newContainers: [] }], state, tolerant, {
+    isMoved: ({ name }) => names.includes(name),
+    heals: () => true,
+  });
   const count = `${formatNumber(names.length)} of ${formatCount(workloads.length, 'workload')}`;
   const drift = `${count} do not have the images of the installed version: ${formatList(names)}.`;
   return { ...plan, drift: names.length > 0 ? drift : undefined, isKnown: state.workloads !== undefined };
@@ -142,16 +164,32 @@ function hasImages({ parts }: Workload, putBack?: ReadonlyMap<string, string>): 
   );
 }
 
-/** The former images that jobs have recorded, if they have succeeded, by the names of the workloads. */
-function findRecords({ workloads = [], jobEnds }: FoundDeployment, wanted: Direction, from?: string) {
+/** What rollbacks have put back, if they have succeeded, by the names of the workloads. */
+function findPutBack({ workloads = [], jobEnds }: FoundDeployment) {
   const records = workloads.flatMap((found) => {
     const { path, mark } = found;
-    const end = endOf(found, jobEnds);
-    const isKnown =
-      mark?.direction === wanted && end.state === 'succeeded' && end.from === (from ?? end.from);
+    const isKnown = mark?.direction === 'formerImage' && endOf(found, jobEnds).state === 'succeeded';
     return isKnown ? [[path, mark.formerImages] as const] : [];
   });
   return new Map(records);
+}
+
+/**
+ * What the workload had before the oldest of these versions that a job has changed it from. A record counts only if its
+ * job has succeeded.
+ */
+function findRecord(
+  { mark }: FoundWorkload,
+  versions: readonly string[],
+  jobEnds: FoundDeployment['jobEnds'],
+): ImageRecord | undefined {
+  const { records = [], jobId = '', formerImages = new Map<string, string>(), direction } = mark ?? {};
+  const end = jobEnds.get(jobId);
+  // Before there were records, only the last job said what it had found.
+  const isLegacy = records.length === 0 && direction === 'image' && end !== undefined;
+  const all = isLegacy ? [{ version: end.from, jobId, images: formerImages }] : records;
+  const known = all.filter((one) => jobEnds.get(one.jobId)?.state === 'succeeded');
+  return versions.flatMap((version) => known.find((one) => one.version === version) ?? [])[0];
 }
 
 /** Containers whose names are not in the plan, with an image that it replaces elsewhere. */
@@ -227,22 +265,43 @@ function groupUnmatched(
 function planReverts(
   moves: readonly Move[],
   to: string,
+  present: Deployment,
   state: FoundDeployment,
   options: InventoryOptions,
 ): MovePlan {
-  // A newer job may have recorded the images of a version in between.
-  const recorded = findRecords(state, 'image', to);
+  const installed = installedVersions(present).map(formatVersion);
+  const undone = installed.slice(installed.indexOf(to));
   const containers = moves.flatMap(({ then }) => then ?? []);
-  const plan = planContainers([{ containers, newContainers: [] }], state, options);
+  const plan = planContainers([{ containers, newContainers: [] }], state, options, { heals: () => true });
   const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
   const problems =
     unknown.length > 0 ? [`the target version does not name the images of ${formatList(unknown)}.`] : [];
+  const found = new Map(state.workloads?.map((one) => [one.path, one]));
+  const workloads = plan.workloads.map((list) =>
+    list.map((one) => {
+      const workload = found.get(one.name);
+      return swapImages(one, workload && findRecord(workload, undone, state.jobEnds));
+    }),
+  );
+  const unrecorded = workloads.flat().filter(({ isOfVersion }) => isOfVersion);
+  const { drift } = planRepair(present, state, options);
   return {
     ...plan,
-    workloads: plan.workloads.map((list) => list.map((one) => swapImages(one, recorded.get(one.name)))),
+    workloads,
     problems: [...plan.problems, ...clusterProblems(problems)],
+    notices: [
+      ...plan.notices,
+      ...(drift === undefined ? [] : [drift]),
+      ...cutTexts(
+        unrecorded.map(
+          (one) => `${one.name} gets ${formatImages(one, 'formerImage')} ${to}: ${unrecordedText}`,
+        ),
+      ),
+    ],
   };
 }
+
+const unrecordedText = 'what it had before is not recorded.';
 
 function uniqueNames(containers: readonly Container[]): string[] {
   return [...new Set(containers.map(({ name }) => name))];
@@ -258,15 +317,16 @@ function clusterProblems(messages: readonly string[], isTransient = false): Prob
   return problemsOf('cluster', texts).map((problem) => (isTransient ? { ...problem, isTransient } : problem));
 }
 
-function swapImages({ parts, ...workload }: Workload, recorded?: ReadonlyMap<string, string>): Workload {
-  const isOfVersion = !parts.every(({ container }) => recorded?.has(container));
+function swapImages({ parts, ...workload }: Workload, record: ImageRecord | undefined): Workload {
+  const isRecorded = record !== undefined && parts.every(({ container }) => record.images.has(container));
   return {
     ...workload,
-    isOfVersion,
+    isOfVersion: !isRecorded,
+    ...(isRecorded && { record: record.version }),
     parts: parts.map(({ container, image, formerImage }) => ({
       container,
       image: formerImage ?? image,
-      formerImage: (isOfVersion ? undefined : recorded?.get(container)) ?? image,
+      formerImage: (isRecorded ? record.images.get(container) : undefined) ?? image,
     })),
   };
 }
@@ -274,12 +334,8 @@ function swapImages({ parts, ...workload }: Workload, recorded?: ReadonlyMap<str
 const toleratedText =
   'This does not block the upgrade, because a job that did not succeed has changed the workload.';
 
-function findUnhealthy(
-  moved: readonly FoundWorkload[],
-  jobEnds: FoundDeployment['jobEnds'],
-  isTolerated: boolean,
-): string[] {
-  return moved
-    .filter((found) => found.illness !== undefined && mayBeUnhealthy(found, jobEnds) === isTolerated)
-    .map(({ path, illness = '' }) => `${path}: ${illness}.`);
+const healedText = 'This does not block the job, because it gives the workload other images.';
+
+function formatIllness({ path, illness = '' }: FoundWorkload): string {
+  return `${path}: ${illness}.`;
 }

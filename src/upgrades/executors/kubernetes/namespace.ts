@@ -5,8 +5,8 @@ import type { JobEnd } from '../workloads.ts';
 import { ClusterError, isTemporary } from './client.ts';
 import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
 import { type UpgradeLock, leaseName } from './lock.ts';
-import { annotations, readMark } from './patch.ts';
-import { describeIllness } from './rollout.ts';
+import { readMark } from './patch.ts';
+import { describeIllness, findSick } from './rollout.ts';
 import { noTemplates, selectTemplates, stepLabel } from './step-template.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -96,9 +96,15 @@ export async function readNamespace(options: NamespaceOptions): Promise<FoundDep
         ...unreadable,
         problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
+    const found = workloads.map(toFound);
+    // Their pods say why workloads are not healthy.
+    const isAnyIll = found.some(({ illness }) => illness !== undefined);
+    const pods = isAnyIll ? await cluster.listPods() : [];
     return {
       namespace,
-      workloads: workloads.map(toFound),
+      workloads: found.map((one) =>
+        one.illness === undefined ? one : { ...one, sickContainers: findSick(one.path, pods) },
+      ),
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
@@ -125,6 +131,7 @@ export function toFound(found: ClusterWorkload): FoundWorkload {
     containers,
     obstacles,
     illness: describeIllness(found),
+    sickContainers: [],
     mark: readMark(found),
   };
 }
@@ -173,12 +180,17 @@ export function formatPermissions(missing: readonly Permission[]): string {
   return [...verbs].map(([name, list]) => `${list.join(', ')} ${name}`).join('; ');
 }
 
+function jobsOf(found: ClusterWorkload): string[] {
+  const mark = readMark(found);
+  return mark ? [mark.jobId, ...mark.records.map(({ jobId }) => jobId)] : [];
+}
+
 async function findJobEnds(
   workloads: readonly ClusterWorkload[],
   { findJobEnd }: NamespaceOptions,
 ): Promise<FoundDeployment['jobEnds']> {
   const ends = new Map<string, JobEnd>();
-  for (const job of new Set(workloads.flatMap((one) => one.annotations[annotations.job] ?? [])))
+  for (const job of new Set(workloads.flatMap(jobsOf)))
     // Other clients can write annotations, so not every value is the id of a job.
     ends.set(job, /^[\w-]{1,64}$/.test(job) ? await findJobEnd(job) : { state: 'unknown', from: '' });
   return ends;

@@ -2,7 +2,7 @@
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import type { Direction, Workload } from '../workloads.ts';
 import type { StepContext } from '../executor.ts';
-import type { JobMark } from '../inventory/found.ts';
+import type { ImageRecord, JobMark } from '../inventory/found.ts';
 import type { ClusterWorkload } from './workload.ts';
 
 /** For administrators, and for a process that takes over the job. */
@@ -16,6 +16,8 @@ export const annotations = {
   change: 'steward/change',
   /** The images from before the job. */
   formerImages: 'steward/former-images',
+  /** The images from before earlier jobs too, by the version that was installed then. A rollback sets them. */
+  records: 'steward/records',
 } as const;
 
 export const states: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
@@ -27,10 +29,12 @@ export const states: Readonly<Record<Direction, string>> = { image: 'updated', f
  */
 export function buildImagePatch(
   found: ClusterWorkload,
-  { parts }: Workload,
+  workload: Workload,
   direction: Direction,
-  { jobId, change }: Pick<StepContext, 'jobId' | 'change'>,
+  context: Pick<StepContext, 'jobId' | 'change' | 'from' | 'to'>,
 ): object {
+  const { parts } = workload;
+  const { jobId, change } = context;
   // A strategic merge takes over the order of the patch. In another order than that of the workload, it would
   // change more than images.
   const images = (isInit: boolean) =>
@@ -53,6 +57,7 @@ export function buildImagePatch(
         [annotations.formerImages]: JSON.stringify(
           Object.fromEntries([...parts.map((part) => [part.container, part.formerImage]), ...recorded]),
         ),
+        [annotations.records]: formatRecords(nextRecords(found, workload, direction, context)),
       },
     },
     spec: {
@@ -66,6 +71,50 @@ export function buildImagePatch(
   };
 }
 
+/** More could not be rolled back one after another in practice, and annotations must stay small. */
+const maxRecords = 20;
+
+/** A rollback drops the records after the one that it uses; a patch that is reverted drops its own. */
+function nextRecords(
+  found: ClusterWorkload,
+  { parts, record }: Workload,
+  direction: Direction,
+  { jobId, from, to }: Pick<StepContext, 'jobId' | 'from' | 'to'>,
+): readonly ImageRecord[] {
+  const records = parseRecords(found.annotations[annotations.records]);
+  if (direction === 'formerImage') {
+    const used = records.findIndex(({ version }) => version === record);
+    return record === undefined
+      ? records.filter((one) => one.jobId !== jobId)
+      : records.slice(0, used + 1);
+  }
+  const own = records.find((one) => one.version === from && one.jobId === jobId);
+  // A repair replaces images that nobody has planned.
+  if (from === to) return records;
+  const images = new Map(
+    parts.flatMap((part) => (part.formerImage === null ? [] : [[part.container, part.formerImage]])),
+  );
+  const next = { version: from, jobId, images: new Map([...images, ...(own?.images ?? [])]) };
+  return [...records.filter(({ version }) => version !== from), next].slice(-maxRecords);
+}
+
+function formatRecords(records: readonly ImageRecord[]): string {
+  const entries = records.map(({ version, jobId, images }) => [
+    version,
+    { job: jobId, images: Object.fromEntries(images) },
+  ]);
+  return JSON.stringify(Object.fromEntries(entries));
+}
+
+/** Other clients can write annotations, so the value may be anything. */
+function parseRecords(text = '{}'): ImageRecord[] {
+  const value = parseJson(text);
+  return Object.entries(isJsonObject(value) ? value : {}).flatMap(([version, record]) => {
+    if (!isJsonObject(record) || typeof record.job !== 'string') return [];
+    return { version, jobId: record.job, images: parseImages(JSON.stringify(record.images ?? {})) };
+  });
+}
+
 /** Undefined if no job has set the images of the workload. */
 export function readMark({ annotations: found }: ClusterWorkload): JobMark | undefined {
   const { [annotations.job]: jobId, [annotations.state]: state = '' } = found;
@@ -75,6 +124,7 @@ export function readMark({ annotations: found }: ClusterWorkload): JobMark | und
     jobId,
     direction: (['image', 'formerImage'] as const).find((one) => states[one] === state),
     formerImages: parseImages(formerImages),
+    records: parseRecords(found[annotations.records]),
     text: `${annotations.state}: ${state}; ${annotations.formerImages}: ${formerImages}`,
   };
 }

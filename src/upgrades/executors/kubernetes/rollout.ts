@@ -203,6 +203,18 @@ export function describeIllness(found: ClusterWorkload): string | undefined {
   return `${what}: ${[formatCounts(found), ...failures].join('; ')}`;
 }
 
+/** The containers because of which the workload is not healthy. Empty if another image would not help. */
+export function findSick(path: string, pods: readonly ClusterPod[]): string[] {
+  const unready = pods.filter(({ owner, isReady, hasEnded }) => owner === path && !isReady && !hasEnded);
+  const isOtherCause = ({ isTerminating, unready, unscheduled, waiting }: ClusterPod) =>
+    isTerminating ||
+    unscheduled !== undefined ||
+    unready.length === 0 ||
+    waiting.some((one) => one.reason === 'ContainerCreating');
+  if (unready.some(isOtherCause)) return [];
+  return [...new Set(unready.flatMap((pod) => pod.unready))];
+}
+
 /** With the cause, because reverting takes the pod away, with its log and its events. */
 export function describeUnready({ name, images, waiting: [wait], ends, unscheduled }: ClusterPod): string {
   const end = ends.find(({ isDown }) => isDown);

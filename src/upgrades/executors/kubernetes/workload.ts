@@ -191,6 +191,8 @@ export type ClusterPod = {
   readonly hasSucceeded: boolean;
   /** How long it has to end. */
   readonly graceMs: number;
+  /** The containers that are not ready, without those that wait for an init container. */
+  readonly unready: readonly string[];
   readonly unscheduled: string | undefined;
   readonly waiting: readonly {
     readonly container: string;
@@ -238,6 +240,10 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     hasEnded: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     hasSucceeded: status?.phase === 'Succeeded',
     graceMs: (metadata?.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? 30) * 1000,
+    unready: [
+      ...(status?.initContainerStatuses ?? []).filter(({ state }) => state?.waiting?.reason !== undefined),
+      ...(status?.containerStatuses ?? []).filter(({ ready }) => !ready),
+    ].flatMap(({ name, state }) => (state?.waiting?.reason === 'PodInitializing' ? [] : name)),
     unscheduled: cutMessage(
       conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
     ),

@@ -31,7 +31,7 @@ it('has a default for every variable', () => {
     MAX_EVENT_IDS: 100_000,
     JOB_HISTORY: 500,
   });
-  for (const absent of ['PUBLIC_URL', 'ERROR_STATUS', 'SECRET_KEY_PREVIOUS'])
+  for (const absent of ['PUBLIC_URL', 'SECRET_KEY_PREVIOUS'])
     expect(config).not.toHaveProperty(absent);
   expect(readConfig({ PRODUCT_NAME: 'Widget' }).CATALOG_NAMESPACE).toBe(
     'http://www.example.com/schemas/Widget/10.0',
@@ -216,7 +216,7 @@ it.each([
   ['SIMULATED_STEP_TEMPLATES', 'logging,launch'],
   ['SIMULATED_STEP_TEMPLATES', 'none,logging'],
   ['STEP_TEMPLATES', 'yes'],
-  ['ERROR_STATUS', '500'],
+  ['PROFILE', 'strict'],
   ['LOG_LEVEL', 'loud'],
 ])('refuses %s=%s and names the variable', (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must`)]);

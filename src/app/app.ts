@@ -77,6 +77,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     bodyLimits,
     isClosing: () => closing !== undefined,
     hasTreeAtRoot: config.ADMIN_PATH === '',
+    tokenHeader: `X-${config.VENDOR_PREFIX}-Authorization`,
     routedUrl: (url) => withoutInfoProbe(url, config),
     extend: options.extend,
     sendErrorPage: async (reply, { status, body }) => {
@@ -153,7 +154,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
           version: options.version,
           publicUrl: urls.base,
           soapUrl: urls.catalog,
-          errorStatus200: config.ERROR_STATUS === '200',
+          errorStatus200: config.rules.errorsHaveStatus200,
           webhooks: eventTypesInOpenApi,
         }),
     },
@@ -231,7 +232,7 @@ async function mountRest(
             isNavigated: name === 'admin',
           })
         : undefined,
-      errorStatus200: config.ERROR_STATUS === '200',
+      errorStatus200: config.rules.errorsHaveStatus200,
     });
   }
 }
@@ -256,6 +257,7 @@ async function mountSoap({ http, options, services, urls, frame }: Mount): Promi
   const { tokenService, catalogCache } = services;
   const { CATALOG_NAMESPACE: namespace, REQUIRE_TOKENS: requireTokens } = config;
   const names = catalogNames(config.VENDOR_PREFIX, config.PRODUCT_NAME);
+  const form = config.rules.soapChildrenAreUnqualified ? 'unqualified' : 'qualified';
   const operations = catalogOperations({
     catalogCache,
     names,
@@ -266,10 +268,10 @@ async function mountSoap({ http, options, services, urls, frame }: Mount): Promi
   let wsdl: Buffer | undefined;
   await http.register(soapEndpoint, {
     prefix: config.CATALOG_PATH,
-    handler: new SoapHandler(namespace, operations),
+    handler: new SoapHandler(namespace, operations, form),
     requireTokens,
     identify: tokenService.identify,
-    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names, form }))),
     sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {
         layout: await frame.layout({

@@ -8,6 +8,7 @@ import type { SignInLimit } from '../auth/sign-in-limit.ts';
 import { SignInService } from '../auth/sign-in-service.ts';
 import { TokenService } from '../auth/token-service.ts';
 import { expirationMinutes } from '../auth/token.ts';
+import { generateTokenOperation } from '../auth/tokens.rest.ts';
 import { securityResource } from '../auth/users.rest.ts';
 import { CatalogCache } from '../catalog/catalog-cache.ts';
 import { pathOfService } from '../catalog/catalog.ts';
@@ -100,7 +101,7 @@ export function createServices(options: AppOptions) {
         'an entry of the audit trail could not be stored',
       ),
   });
-  const tokenService = new TokenService({ store, runtime, tasks });
+  const tokenService = new TokenService({ store, runtime, tasks, ...config.rules });
   const signInService = new SignInService({
     store,
     runtime,
@@ -245,7 +246,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       executor: config.UPGRADE_EXECUTOR,
     },
   });
-  const root: Resource = rootResource(installed, home, {
+  const resources: Resource['resources'] = {
     mode: modeResource(store, isJobRunning),
     security: securityResource(store, runtime, signInService),
     services: catalogResource({
@@ -284,7 +285,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
         return job !== null && isOpen(job) && job.uploads.includes(id);
       },
     }),
-  });
+  };
+  // Programs of this family sign in there too.
+  const generateToken = generateTokenOperation({ signInService, urls });
+  const root: Resource = rootResource(installed, home, { resources, operations: { generateToken } });
   return root;
 }
 

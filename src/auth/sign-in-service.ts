@@ -259,9 +259,13 @@ export class SignInService {
   }
 
   #wrongCredentials(): ServiceError {
+    if (this.#onlyPasswordOf === undefined)
+      return usualError('wrong-credentials', {
+        problems: [{ message: 'Invalid username or password.' }],
+        onPage: 'The user name or the password is wrong.',
+      });
     const message = 'Only the first administrator has a password here. Sign in at the identity provider.';
-    const problems = this.#onlyPasswordOf === undefined ? [] : [{ message }];
-    return usualError('wrong-credentials', { problems });
+    return usualError('wrong-credentials', { problems: [{ message }] });
   }
 
   #requireAllowed(attempt: SignInAttempt): void {

@@ -31,19 +31,23 @@ type TokenServiceOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly tasks: Tasks;
+  /** Whether a token in a field that is bound to the page of an origin needs a Referer of it. */
+  readonly fieldTokenNeedsReferer: boolean;
 };
 
 export class TokenService {
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #tasks: Tasks;
+  readonly #fieldTokenNeedsReferer: boolean;
   /** The hashes of the tokens and keys whose last use is being recorded. */
   readonly #recording = new Set<string>();
 
-  constructor({ store, runtime, tasks }: TokenServiceOptions) {
+  constructor({ store, runtime, tasks, fieldTokenNeedsReferer }: TokenServiceOptions) {
     this.#store = store;
     this.#runtime = runtime;
     this.#tasks = tasks;
+    this.#fieldTokenNeedsReferer = fieldTokenNeedsReferer;
     // Processes may have been stopped for longer than the interval.
     tasks.start('token sweep', (stopping) => this.#sweep(stopping));
     tasks.every('token sweep', sweepEveryMs, (stopping) => this.#sweep(stopping));
@@ -58,12 +62,12 @@ export class TokenService {
     // The cookie, which has a form token, is never a key.
     const isOfKey = presented.formToken === '' && isKey(presented.token);
     const find = () => (isOfKey ? findKey(this.#store, tokenHash) : this.#store.get(tokens, tokenHash));
-    const { address, referer } = credentials;
+    const requiresReferer = this.#fieldTokenNeedsReferer && credentials.bearer === undefined;
     const accept = (found: Token | Key | undefined) => {
-      if (found && 'binding' in found && !bindingAllows(found.binding, address, referer))
+      if (found && 'binding' in found && !bindingAllows(found.binding, credentials, requiresReferer))
         throw usualError('token-invalid');
       const caller = this.#callerOf(found, this.#store);
-      if (found) this.#recordUse(found, address);
+      if (found) this.#recordUse(found, credentials.address);
       return { caller, tokenHash, formToken: presented.formToken };
     };
     const found = find();

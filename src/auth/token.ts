@@ -2,6 +2,7 @@
 // referring page; form tokens.
 import { createHmac, hash as digest, timingSafeEqual } from 'node:crypto';
 import { notAudited } from '../lib/audit-fields.ts';
+import type { Credentials } from '../lib/caller.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -84,12 +85,20 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Many clients never send a Referer, so a request without one is accepted. */
-export function bindingAllows(binding: Binding, address: () => string, referer: string | undefined): boolean {
+/**
+ * Many clients never send a Referer, so a request without one is accepted, unless it is required and the token is bound
+ * to the page of an origin.
+ */
+export function bindingAllows(
+  binding: Binding,
+  { address, referer }: Pick<Credentials, 'address' | 'referer'>,
+  requiresReferer: boolean,
+): boolean {
   if (binding === null) return true;
   if (binding.to === 'address') return binding.value === address();
-  if (referer === undefined || referer === binding.value) return true;
   const origin = originOf(binding.value);
+  if (referer === undefined) return !requiresReferer || origin === undefined;
+  if (referer === binding.value) return true;
   return origin !== undefined && origin === originOf(referer);
 }
 

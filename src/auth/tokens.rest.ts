@@ -78,7 +78,10 @@ export function tokensResource(options: TokensOptions): Resource {
   });
 }
 
-function generateTokenOperation({ signInService, urls }: TokensOptions): Operation {
+export function generateTokenOperation({
+  signInService,
+  urls,
+}: Pick<TokensOptions, 'signInService' | 'urls'>): Operation {
   return operation({
     title: 'Generate token',
     description:

@@ -1,6 +1,7 @@
 // The SOAP operations of the catalog, and its WSDL.
 import { ServiceError } from '../lib/errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
+import type { ChildForm } from '../soap/envelope.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeAttribute, escapeText } from '../soap/xml/escape.ts';
 import type { CatalogCache } from './catalog-cache.ts';
@@ -153,15 +154,18 @@ type WsdlValues = {
   readonly namespace: string;
   readonly baseUrl: string;
   readonly names: CatalogNames;
+  readonly form: ChildForm;
 };
 
 /** Fills the names and addresses into the template. */
-export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlValues): string {
+export function fillWsdl(template: string, { namespace, baseUrl, names, form }: WsdlValues): string {
   const values = {
     '{catalog_namespace}': namespace,
     '{base_url}': baseUrl,
     '{version_type}': names.versionType,
     '{message_format_type}': names.messageFormatType,
+    // The default of XML Schema is unqualified.
+    ...(form === 'unqualified' && { ' elementFormDefault="qualified"': '' }),
   };
   const lines = template.split('\n').filter((line) => !line.startsWith('<!--'));
   return Object.entries(values).reduce(

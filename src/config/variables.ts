@@ -88,6 +88,13 @@ function plainUrl(text: string): URL | undefined {
 }
 
 const catalog = {
+  PROFILE: z
+    .enum(['plain', 'family'], 'must be plain or family')
+    .default('plain')
+    .describe(
+      'family: the server is as strict as the products of this family of APIs that programs later run against: JSON errors have HTTP status 200, ' +
+        'pages are the default format, tokens and names of folders are checked as there, and the children of SOAP answers have no namespace.',
+    ),
   CATALOG_NAMESPACE: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"'&{}|\\^`]+$/, 'must be an absolute URI')
@@ -97,7 +104,10 @@ const catalog = {
     ),
   VENDOR_PREFIX: name
     .default('svc')
-    .describe('The first part of the names of SOAP types and message formats.'),
+    .describe(
+      'The first part of the names of SOAP types and message formats, and the middle of the header X-{VENDOR_PREFIX}-Authorization, ' +
+        'which may carry a token as Authorization does.',
+    ),
   PRODUCT_NAME: name.default('Product').describe('The product name in the WSDL and in the XML namespace.'),
   REQUIRE_TOKENS: flag
     .default(false)
@@ -271,12 +281,6 @@ const rest = {
   MAX_UPLOADS_TOTAL_BYTES: integerText(1, 1024 ** 4)
     .default(256 * 1024 ** 2)
     .describe('The largest size of all uploads together, in bytes.'),
-  ERROR_STATUS: z
-    .literal('200', 'must be 200 or absent')
-    .optional()
-    .describe(
-      '200: the REST API sends JSON errors with HTTP status 200, for clients that treat every other status as a connection error.',
-    ),
 };
 
 const database = {
@@ -340,13 +344,13 @@ const observation = {
 export const variableGroups = {
   'What matters first': first,
   'Addresses and paths': addresses,
-  'SOAP catalog': catalog,
+  'Profile and catalog': catalog,
   'Sign-in and proxies': access,
   'Sign-in by an identity provider': identityProvider,
   'Users of the identity provider': identities,
   Webhooks: webhooks,
   'Limits of webhooks': webhookLimits,
-  'Uploads and errors of the REST API': rest,
+  Uploads: rest,
   Database: database,
   Upgrades: upgrades,
   'Upgrades on Kubernetes': kubernetes,

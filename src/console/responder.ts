@@ -74,12 +74,15 @@ export class HtmlResponder {
     { identity, problems, onPage }: RefusalFacts,
   ): Promise<FastifyReply> {
     const newer = rest && status === 409 ? newerValues(rest) : undefined;
-    const shown = [...(rest ? explainProblems(rest, problems) : problems), ...(newer?.problems ?? [])];
+    const explained = [...(rest ? explainProblems(rest, problems) : problems), ...(newer?.problems ?? [])];
+    const shown = onPage === undefined ? explained : [];
     const fields = rest ? fieldsOf(rest.entry) : {};
     const error = {
       ...body.error,
       message: onPage ?? ((status === 400 && correctionOf(problems, fields)) || body.error.message),
-      ...(shown.length > 0 && { details: shown.map((problem) => sentenceOf(problem, fields)) }),
+      ...((shown.length > 0 || onPage !== undefined) && {
+        details: shown.map((problem) => sentenceOf(problem, fields)),
+      }),
       problems: shown,
       shown: newer?.shown,
       retryAfter: headers['retry-after'],

@@ -82,8 +82,6 @@ function endedLead(isKept: boolean | undefined): string {
 
 function signInError(error: PageError): FormError {
   const { code, retryAfter } = error;
-  if (code === 400 && error.problems.length === 0)
-    return { ...error, message: 'The user name or the password is wrong.' };
   if (code === 498) return { ...error, message: 'Your session has ended.', details: [] };
   if (code === 429 && retryAfter !== undefined)
     return { ...error, message: `${error.message} Try again in ${retryAfter} seconds.` };

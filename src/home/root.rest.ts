@@ -18,7 +18,7 @@ const rootAnswer = answerObject('AdministrationRoot', 'The root of the administr
 export function rootResource(
   installed: () => InstalledVersion,
   view: View<unknown>,
-  resources: Record<string, Resource>,
+  { resources, operations }: Pick<Resource, 'resources' | 'operations'>,
 ): Resource {
   return resource({
     title: 'Administration',
@@ -27,6 +27,9 @@ export function rootResource(
     access: 'member',
     answer: rootAnswer,
     resources,
+    operations,
+    // Who sees the page has signed in.
+    isOffered: () => false,
     view,
     read: () => {
       const { version, build } = installed();

@@ -7,9 +7,20 @@ import { clientAddress } from './client-address.ts';
 
 export const sessionCookie = 'steward_session';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The header that may carry a bearer token too, in lower case. */
+    tokenHeader: string;
+  }
+}
+
+export function bearerOf({ headers, server }: FastifyRequest): string | undefined {
+  return bearerToken(headers.authorization) ?? bearerToken([headers[server.tokenHeader]].flat()[0]);
+}
+
 export function credentialsOf(request: FastifyRequest, field: string | undefined): Credentials {
   return {
-    bearer: bearerToken(request.headers.authorization),
+    bearer: bearerOf(request),
     field: field?.trim() || undefined,
     cookie: cookieOf(request, sessionCookie),
     readsOnly: request.method !== 'POST',
@@ -23,10 +34,10 @@ export async function identifySession(
   request: FastifyRequest,
   identify: Identify,
 ): Promise<Identity | undefined> {
-  const { authorization, cookie } = request.headers;
-  if (authorization === undefined && cookie === undefined) return undefined;
+  const credentials = credentialsOf(request, undefined);
+  if (credentials.bearer === undefined && credentials.cookie === undefined) return undefined;
   try {
-    return await identify({ ...credentialsOf(request, undefined), readsOnly: true });
+    return await identify({ ...credentials, readsOnly: true });
   } catch (error) {
     if (error instanceof ServiceError) return undefined;
     throw error;

@@ -46,6 +46,8 @@ export type ServerOptions = {
   readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => Promise<FastifyReply>;
   /** A resource tree at the root sets the not-found handler of the root itself. */
   readonly hasTreeAtRoot: boolean;
+  /** The header that may carry a bearer token besides `Authorization`. */
+  readonly tokenHeader: string;
   /** The address whose route answers a request. */
   readonly routedUrl: (url: string) => string;
   /** Adds hooks that run before all others. */
@@ -100,6 +102,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
   });
+  app.decorate('tokenHeader', options.tokenHeader.toLowerCase());
   app.decorateRequest('countedBody', null);
   app.addHook('preParsing', (request, reply, payload, done) => {
     if (hasBody(request)) bodyLimits.receive(request, reply, payload, done);

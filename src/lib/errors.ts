@@ -58,7 +58,7 @@ type ErrorOptions = {
   allow?: readonly string[];
   /** The element of a SOAP request that caused the error. */
   element?: string | undefined;
-  /** The message in the words of a page, which does not name fields of the API. */
+  /** The message in the words of a page, which does not name fields of the API. The page shows no problems then. */
   onPage?: string | undefined;
 };
 

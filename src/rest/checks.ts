@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Body } from '../http/answers.ts';
 import { clientAddress } from '../http/client-address.ts';
-import { credentialsOf, identifySession } from '../http/credentials.ts';
+import { bearerOf, credentialsOf, identifySession } from '../http/credentials.ts';
 import { type ErrorResponse, notFound } from '../http/errors.ts';
 import {
   type Access,
@@ -78,7 +78,7 @@ export function checkTarget(request: FastifyRequest, options: RestOptions): Prom
   const target = requirePath(request, options);
   requireMethod(target);
   if (!target.isPost) return undefined;
-  const hasToken = request.headers.authorization !== undefined && accessOf(target.entry) !== 'anyone';
+  const hasToken = bearerOf(request) !== undefined && accessOf(target.entry) !== 'anyone';
   if (hasToken) return identifyBearer(target, options).then(() => refuseEncodedBody(request));
   refuseEncodedBody(request);
   return undefined;

@@ -171,14 +171,15 @@ export function jsonText(maxBytes: number): z.ZodString {
     .meta({ ...objectContent, maxLength: maxBytes });
 }
 
-/** The id in a JSON object. */
+/** The id in a JSON object, or alone. */
 export function reference() {
   const read = (raw: string, context: z.RefinementCtx) => {
+    if (/^\s*[A-Za-z0-9][A-Za-z0-9_.-]*\s*$/.test(raw)) return raw.trim();
     const result = parseJsonObject(raw);
     const id = 'object' in result ? result.object.id : undefined;
     return typeof id === 'string' && id !== ''
       ? id
-      : refuse(context, ['must be a JSON object of the form {"id": "…"}.']);
+      : refuse(context, ['must be a JSON object of the form {"id": "…"}, or an id.']);
   };
   const content = {
     type: 'object',

@@ -17,12 +17,21 @@ export function wrapEnvelope(version: SoapVersion, content: string): string {
   return envelopeTags(version).join(content);
 }
 
-/** What precedes and what follows the content of an answer. */
-export function responseFrame(version: SoapVersion, operation: string, namespace: string): [string, string] {
-  const element = `${operation}Response`;
+/** How the children of an answer are named: in the namespace of the answer, or without one. */
+export type ChildForm = 'qualified' | 'unqualified';
+
+/** What precedes and what follows the content of an answer. The elements of the content have no prefix. */
+export function responseFrame(
+  version: SoapVersion,
+  operation: string,
+  namespace: string,
+  form: ChildForm,
+): [string, string] {
+  const prefix = form === 'qualified' ? '' : 'tns';
+  const element = `${prefix && `${prefix}:`}${operation}Response`;
   const [open, close] = envelopeTags(version);
   return [
-    `${open}<soap:Body><${element} xmlns="${escapeAttribute(namespace)}">`,
+    `${open}<soap:Body><${element} xmlns${prefix && `:${prefix}`}="${escapeAttribute(namespace)}">`,
     `</${element}></soap:Body>${close}`,
   ];
 }

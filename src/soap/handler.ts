@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import type { Caller } from '../lib/caller.ts';
 import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { type SoapVersion, envelopeNamespaces, responseFrame } from './envelope.ts';
+import { type ChildForm, type SoapVersion, envelopeNamespaces, responseFrame } from './envelope.ts';
 import { type Fault, toFault } from './faults.ts';
 import { decodeXml } from './xml/decode.ts';
 import { type XmlElement, readXml } from './xml/reader.ts';
@@ -57,12 +57,21 @@ type NamedOperation = SoapOperation & {
 export class SoapHandler {
   readonly namespace: string;
   readonly #operations: ReadonlyMap<string, NamedOperation>;
+  readonly #form: ChildForm;
   readonly #isOurNamespace: (candidate: string) => boolean;
 
-  constructor(namespace: string, operations: Readonly<Record<string, SoapOperation>>) {
+  constructor(
+    namespace: string,
+    operations: Readonly<Record<string, SoapOperation>>,
+    form: ChildForm = 'qualified',
+  ) {
     this.namespace = namespace;
+    this.#form = form;
     const named = Object.entries(operations).map(([name, operation]) => {
-      const frames = { '1.1': frameOf('1.1', name, namespace), '1.2': frameOf('1.2', name, namespace) };
+      const frames = {
+        '1.1': frameOf('1.1', name, namespace, form),
+        '1.2': frameOf('1.2', name, namespace, form),
+      };
       return [name, { ...operation, frames }] as const;
     });
     this.#operations = new Map(named);
@@ -94,7 +103,9 @@ export class SoapHandler {
         caller,
       });
       const isOwn = namespace === this.namespace;
-      const [before, after] = isOwn ? operation.frames[version] : frameOf(version, payload.name, namespace);
+      const [before, after] = isOwn
+        ? operation.frames[version]
+        : frameOf(version, payload.name, namespace, this.#form);
       return { version, parts: [before, content, after], sharedContent: isOwn ? content : undefined };
     } catch (error) {
       const known = error instanceof ServiceError ? error : undefined;
@@ -142,8 +153,8 @@ export function requestTooLarge(): ServiceError {
   return new ServiceError('too-large', `A request must be at most ${maxRequestBytes} bytes.`);
 }
 
-function frameOf(version: SoapVersion, operation: string, namespace: string): Frame {
-  const [before, after] = responseFrame(version, operation, namespace);
+function frameOf(version: SoapVersion, operation: string, namespace: string, form: ChildForm): Frame {
+  const [before, after] = responseFrame(version, operation, namespace, form);
   return [Buffer.from(before), Buffer.from(after)];
 }
 

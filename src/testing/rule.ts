@@ -11,6 +11,7 @@ export function typicalError(kind: ErrorKind): ServiceError {
 }
 
 const typicalOptions: Partial<Record<ErrorKind, ConstructorParameters<typeof ServiceError>[2]>> = {
+  'wrong-credentials': { problems: [{ message: 'Invalid username or password.' }] },
   'method-not-allowed': { allow: ['GET', 'HEAD', 'POST'] },
   'too-many-requests': { retryAfterSeconds: 60 },
   'read-only': { retryAfterSeconds: 5 },

@@ -123,7 +123,7 @@ const versionsPage = { name: 'Show the versions', path: ['system', 'upgrades', '
 
 const versionField = reference().meta({
   label: 'Version',
-  description: 'The version, by its id in the version manifest: {"id": "…"}.',
+  description: 'The version, by its id in the version manifest: {"id": "…"}, or the id alone.',
 });
 
 function manifestField(store: ReadableStore) {

@@ -10,6 +10,7 @@ import { type Server, startServer } from '../kit/server.ts';
 /** The lowest role that may call each resource and operation, and the effect of operations. */
 const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes' | 'writes always')?]> = {
   'admin ': ['member'],
+  'admin generateToken': ['anyone', 'writes always'],
   'admin mode': ['member'],
   'admin mode/update': ['administrator', 'writes always'],
   'admin security': ['administrator'],

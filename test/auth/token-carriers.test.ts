@@ -5,7 +5,7 @@ import { Agent, type IncomingMessage, get, request as httpRequest } from 'node:h
 import { describe, expect, it } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import { perTest } from '../kit/cleanup.ts';
-import { startServer } from '../kit/server.ts';
+import { namespace, password, startServer } from '../kit/server.ts';
 import type { Failure } from './tokens-kit.ts';
 
 const server = perTest(startServer);
@@ -42,6 +42,48 @@ describe('tokens in requests', () => {
     expect(await statusFor('administrator')).toBe(401);
     expect(ports.size).toBe(1);
     agent.destroy();
+  });
+
+  it('the header of the vendor carries a bearer token too, in any case, after Authorization', async () => {
+    const users = '/admin/security/users';
+    const [low, high] = ['Bearer token-of-the-member', 'Bearer token-of-the-administrator'];
+    expect((await server.get(users, { 'x-svc-authorization': high })).statusCode).toBe(200);
+    expect((await server.get(`${users}?token=made-up`, { 'X-SVC-Authorization': high })).statusCode).toBe(
+      200,
+    );
+    expect((await server.get(users, { authorization: low, 'x-svc-authorization': high })).statusCode).toBe(
+      403,
+    );
+    const basic = { authorization: 'Basic dXNlcjpwYXNz', 'x-svc-authorization': high };
+    expect((await server.post('/admin/mode/update', { isReadOnly: 'false' }, basic)).statusCode).toBe(200);
+    expect((await server.get(users, { 'x-svc-authorization': 'Bearer nonsense' })).statusCode).toBe(401);
+    expect((await server.get(users, { 'x-acme-authorization': high })).statusCode).toBe(401);
+    const acme = await startServer({ env: { VENDOR_PREFIX: 'Acme', REQUIRE_TOKENS: 'true' } });
+    expect((await acme.get(users, { 'x-acme-authorization': high })).statusCode).toBe(200);
+    const called = await acme.soap(`<GetFolders xmlns="${namespace}"/>`, { 'X-Acme-Authorization': high });
+    expect(called.body).toContain('<String>Operations</String>');
+  });
+
+  it.each([
+    ['plain', 200],
+    ['family', 498],
+  ])('with PROFILE=%s a bound token in a field and no Referer gets %d', async (PROFILE, code) => {
+    const strict = await startServer({ env: { PROFILE } });
+    const signIn = { username: 'member', password, client: 'referer', f: 'json' };
+    const issue = async (referer: string) =>
+      (await strict.post('/admin/generateToken', { ...signIn, referer })).json<{ token: string }>().token;
+    const codeOf = async (path: string, headers = {}) => {
+      const answer = await strict.get(`${path}&f=json`, headers);
+      return answer.json<Partial<Failure>>().error?.code ?? answer.statusCode;
+    };
+    const bound = await issue('https://app.example.com/page');
+    const inField = `/admin?token=${bound}`;
+    expect(await codeOf(inField)).toBe(code);
+    expect(await codeOf(inField, { referer: 'https://app.example.com/' })).toBe(200);
+    expect(await codeOf(inField, { referer: 'https://other.example.com/' })).toBe(498);
+    expect(await codeOf('/admin?x=1', { authorization: `Bearer ${bound}` })).toBe(200);
+    // A text that is no address has no origin.
+    expect(await codeOf(`/admin?token=${await issue('referer')}`)).toBe(200);
   });
 
   it('other authorization schemes are ignored', async () => {

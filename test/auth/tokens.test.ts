@@ -64,7 +64,7 @@ describe('generateToken', () => {
     expect(wrong.json<Failure>().error).toEqual({
       code: 400,
       message: 'Unable to generate token.',
-      details: [],
+      details: ['Invalid username or password.'],
     });
     expect(unknown.statusCode).toBe(401);
     expect(unknown.body).toBe(wrong.body);

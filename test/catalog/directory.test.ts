@@ -115,8 +115,8 @@ describe('the REST catalog', () => {
     }
   });
 
-  it('needs a token with REQUIRE_TOKENS=true; ERROR_STATUS=200 applies', async () => {
-    await start({ env: { REQUIRE_TOKENS: 'true', ERROR_STATUS: '200' } });
+  it('needs a token with REQUIRE_TOKENS=true; with PROFILE=family errors have the status 200', async () => {
+    await start({ env: { REQUIRE_TOKENS: 'true', PROFILE: 'family' } });
     const refused = await server.get('/rest/services/None?f=json');
     expect(refused.statusCode).toBe(200);
     expect(refused.json()).toMatchObject({ status: 'error', error: { code: 499 } });

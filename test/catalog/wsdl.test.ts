@@ -15,6 +15,7 @@ const filled = fillWsdl(template, {
   namespace,
   baseUrl: 'https://example.com/catalog',
   names,
+  form: 'qualified',
 });
 
 type Named = { '@name': string };

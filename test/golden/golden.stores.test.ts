@@ -7,6 +7,8 @@ import { startServer } from '../kit/server.ts';
 
 const open = perFile(startServer);
 const guarded = perFile(() => startServer({ env: { REQUIRE_TOKENS: 'true' } }));
+const family = perFile(() => startServer({ env: { PROFILE: 'family' } }));
+const guardedFamily = perFile(() => startServer({ env: { REQUIRE_TOKENS: 'true', PROFILE: 'family' } }));
 
 const foldersIn = (path: string) => readdirSync(new URL(path, import.meta.url)).sort();
 
@@ -27,15 +29,21 @@ describe('soap', () => {
     return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Overrides) : {};
   }
 
+  const forms = [
+    { file: 'response.xml', isFamily: false },
+    { file: 'response-family.xml', isFamily: true },
+  ];
+
   /** Requests in folders that begin with Guarded go to a server that requires tokens. */
-  it.each(foldersIn('soap/'))('%s', async (name) => {
+  it.each(foldersIn('soap/').flatMap((name) => forms.map((form) => ({ name, ...form }))))('$name/$file', async ({ name, file, isFamily }) => {
     const payload = readFileSync(new URL(`soap/${name}/request.xml`, import.meta.url));
-    const server = name.startsWith('Guarded') ? guarded : open;
+    const plain = name.startsWith('Guarded') ? guarded : open;
+    const server = isFamily ? (name.startsWith('Guarded') ? guardedFamily : family) : plain;
     const type = payload.includes(soap12) ? 'application/soap+xml; charset=utf-8' : 'text/xml; charset=utf-8';
     const { method = 'POST', query = '', contentType = type, status } = overridesOf(name);
     const headers = { 'content-type': contentType };
     const response = await server.http.inject({ method, url: `/services${query}`, headers, payload });
-    expectGolden(`soap/${name}/response.xml`, `${response.body}\n`);
+    expectGolden(`soap/${name}/${file}`, `${response.body}\n`);
     expect(response.headers['content-type']).toBe(type);
     const isSender = response.body.includes('soap:Sender');
     const defaultStatus = response.body.includes('soap:Fault') ? (isSender ? 400 : 500) : 200;

@@ -49,88 +49,90 @@ const hasGsoap = await succeeds(
   ]),
 );
 
-let server: Server;
-let address: string;
-let expected: object;
-let contentTypes: Set<string | undefined>;
+describe.each(['plain', 'family'])('PROFILE=%s', (PROFILE) => {
+  let server: Server;
+  let address: string;
+  let expected: object;
+  let contentTypes: Set<string | undefined>;
 
-const { extend, expectCalls } = createCallJournal();
+  const { extend, expectCalls } = createCallJournal();
 
-beforeAll(async () => {
-  server = await startServer({ env: { PUBLIC_URL: '' }, extend });
-  address = `${await server.listen()}/services`;
-  server.http.server.on('request', ({ method, headers }) => {
-    if (method === 'POST') contentTypes.add(headers['content-type']?.split(';', 1)[0]);
-  });
-  expected = {
-    GetMessageVersion: 'svcProductVersion10',
-    GetMessageFormats: 'svcServiceCatalogMessageFormatSoap',
-    GetTokenServiceURL: `http://localhost:${new URL(address).port}/tokens/generateToken`,
-    GetFolders: ['Maps', 'Tools'],
-    RequiresTokens: false,
-    GetServiceDescriptions: [
-      'Geometry',
-      'Places',
-      'World',
-      'Maps/Boundaries',
-      'Maps/Boundaries',
-      'Maps/Elevation',
-      'Maps/Roads',
-      'Tools/Printing',
-      'Tools/Routing',
-    ],
-    GetServiceDescriptionsEx: ['Maps/Boundaries', 'Maps/Boundaries', 'Maps/Elevation', 'Maps/Roads'],
-    root: ['Geometry', 'Places', 'World'],
-    withToken: 12,
-    fault: 'There is no folder named Nowhere.',
-  };
-});
-beforeEach(() => {
-  contentTypes = new Set();
-});
-
-function expectAnswers(output: string, version: '1.1' | '1.2') {
-  expect(JSON.parse(output)).toEqual(expected);
-  expect([...contentTypes]).toEqual([version === '1.1' ? 'text/xml' : 'application/soap+xml']);
-  expectCalls();
-}
-
-describe('zeep', () => {
-  it.skipIf(!hasZeep)('reads the WSDL strictly and calls all operations', async () => {
-    const args = ['zeep_client.py', `${address}?wsdl`, server.token('administrator')];
-    expectAnswers(await run(python, args), '1.1');
-  });
-});
-
-describe('the SoapClient of PHP', () => {
-  it.skipIf(!hasPhp).each(['1.1', '1.2'] as const)(
-    'reads the WSDL and calls all operations in SOAP %s',
-    async (version) => {
-      const args = ['php_client.php', `${address}?wsdl`, server.token('administrator'), version];
-      expectAnswers(await run('php', args), version);
-    },
-  );
-});
-
-describe('gSOAP', () => {
-  let workFolder: string;
   beforeAll(async () => {
-    workFolder = await mkdtemp(join(tmpdir(), 'gsoap-'));
-    if (!hasGsoap) return;
-    const make = (command: string, ...args: string[]) => run(command, args, workFolder, compileTimeoutMs);
-    await make('wsdl2h', '-o', 'catalog.h', `${address}?wsdl`);
-    await make('soapcpp2', '-j', '-C', '-L', '-x', 'catalog.h');
-    const flags = (await make('pkg-config', ...gsoapFlags)).trim().split(/\s+/);
-    const sources = [join(folder, 'gsoap_client.cpp'), 'soapC.cpp', 'soapServiceCatalogBindingProxy.cpp'];
-    await make('g++', '-O0', '-I.', '-o', 'client', ...sources, ...flags);
-  }, compileTimeoutMs);
-  afterAll(() => rm(workFolder, { recursive: true }));
+    server = await startServer({ env: { PUBLIC_URL: '', PROFILE }, extend });
+    address = `${await server.listen()}/services`;
+    server.http.server.on('request', ({ method, headers }) => {
+      if (method === 'POST') contentTypes.add(headers['content-type']?.split(';', 1)[0]);
+    });
+    expected = {
+      GetMessageVersion: 'svcProductVersion10',
+      GetMessageFormats: 'svcServiceCatalogMessageFormatSoap',
+      GetTokenServiceURL: `http://localhost:${new URL(address).port}/tokens/generateToken`,
+      GetFolders: ['Maps', 'Tools'],
+      RequiresTokens: false,
+      GetServiceDescriptions: [
+        'Geometry',
+        'Places',
+        'World',
+        'Maps/Boundaries',
+        'Maps/Boundaries',
+        'Maps/Elevation',
+        'Maps/Roads',
+        'Tools/Printing',
+        'Tools/Routing',
+      ],
+      GetServiceDescriptionsEx: ['Maps/Boundaries', 'Maps/Boundaries', 'Maps/Elevation', 'Maps/Roads'],
+      root: ['Geometry', 'Places', 'World'],
+      withToken: 12,
+      fault: 'There is no folder named Nowhere.',
+    };
+  });
+  beforeEach(() => {
+    contentTypes = new Set();
+  });
 
-  it.skipIf(!hasGsoap).each(['1.1', '1.2'] as const)(
-    'compiles the WSDL to classes that call all operations in SOAP %s',
-    async (version) => {
-      const args = [address, server.token('administrator'), version];
-      expectAnswers(await run(join(workFolder, 'client'), args), version);
-    },
-  );
+  function expectAnswers(output: string, version: '1.1' | '1.2') {
+    expect(JSON.parse(output)).toEqual(expected);
+    expect([...contentTypes]).toEqual([version === '1.1' ? 'text/xml' : 'application/soap+xml']);
+    expectCalls();
+  }
+
+  describe('zeep', () => {
+    it.skipIf(!hasZeep)('reads the WSDL strictly and calls all operations', async () => {
+      const args = ['zeep_client.py', `${address}?wsdl`, server.token('administrator')];
+      expectAnswers(await run(python, args), '1.1');
+    });
+  });
+
+  describe('the SoapClient of PHP', () => {
+    it.skipIf(!hasPhp).each(['1.1', '1.2'] as const)(
+      'reads the WSDL and calls all operations in SOAP %s',
+      async (version) => {
+        const args = ['php_client.php', `${address}?wsdl`, server.token('administrator'), version];
+        expectAnswers(await run('php', args), version);
+      },
+    );
+  });
+
+  describe('gSOAP', () => {
+    let workFolder: string;
+    beforeAll(async () => {
+      workFolder = await mkdtemp(join(tmpdir(), 'gsoap-'));
+      if (!hasGsoap) return;
+      const make = (command: string, ...args: string[]) => run(command, args, workFolder, compileTimeoutMs);
+      await make('wsdl2h', '-o', 'catalog.h', `${address}?wsdl`);
+      await make('soapcpp2', '-j', '-C', '-L', '-x', 'catalog.h');
+      const flags = (await make('pkg-config', ...gsoapFlags)).trim().split(/\s+/);
+      const sources = [join(folder, 'gsoap_client.cpp'), 'soapC.cpp', 'soapServiceCatalogBindingProxy.cpp'];
+      await make('g++', '-O0', '-I.', '-o', 'client', ...sources, ...flags);
+    }, compileTimeoutMs);
+    afterAll(() => rm(workFolder, { recursive: true }));
+
+    it.skipIf(!hasGsoap).each(['1.1', '1.2'] as const)(
+      'compiles the WSDL to classes that call all operations in SOAP %s',
+      async (version) => {
+        const args = [address, server.token('administrator'), version];
+        expectAnswers(await run(join(workFolder, 'client'), args), version);
+      },
+    );
+  });
 });

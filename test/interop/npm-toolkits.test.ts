@@ -57,17 +57,6 @@ function withStrongSoap(packages: string, forceSoapVersion: '1.1' | '1.2'): Open
   };
 }
 
-let server: Server;
-let address: string;
-let wsdl: string;
-const { extend, expectCalls } = createCallJournal();
-
-beforeAll(async () => {
-  server = await startServer({ env: { PUBLIC_URL: '' }, extend });
-  address = await server.listen();
-  wsdl = `${address}/services?wsdl`;
-});
-
 const toolkits: [name: string, open: Open, mediaType: string][] = [
   ['soap, SOAP 1.1', withSoap(false), 'text/xml'],
   ['soap, SOAP 1.2', withSoap(true), 'application/soap+xml'],
@@ -78,101 +67,118 @@ if (extraPackages !== undefined)
     ['strong-soap, SOAP 1.2', withStrongSoap(extraPackages, '1.2'), 'application/soap+xml'],
   );
 
-describe.each(toolkits)('%s', (_name, open, mediaType) => {
-  let client: Client;
+describe.each(['plain', 'family'])('PROFILE=%s', (PROFILE) => {
+  let server: Server;
+  let address: string;
+  let wsdl: string;
+  const { extend, expectCalls } = createCallJournal();
+
   beforeAll(async () => {
-    client = await open(wsdl);
+    server = await startServer({ env: { PUBLIC_URL: '', PROFILE }, extend });
+    address = await server.listen();
+    wsdl = `${address}/services?wsdl`;
   });
 
-  const listServices = async (operation: string, fields?: Record<string, string>, from = client) => {
-    const result = (await from.call(operation, fields)) as ManyDescribed;
-    return result.ServiceDescriptions.ServiceDescription;
-  };
-  const namesOf = (services: Described[]) => services.map(({ Name, Type }) => `${Name}.${Type}`);
-
-  it('finds one service with one port and the operations in the WSDL', () => {
-    const description = client.describe();
-    expect(Object.keys(description)).toEqual(['Catalog']);
-    expect(Object.keys(description['Catalog'] ?? {})).toEqual(['ServiceCatalogPort']);
-    expect(Object.keys(description['Catalog']?.['ServiceCatalogPort'] ?? {})).toEqual(operations);
-  });
-
-  it('sends requests of its SOAP version', async () => {
-    const contentTypes: (string | undefined)[] = [];
-    server.http.server.once('request', ({ headers }) => void contentTypes.push(headers['content-type']));
-    await client.call('RequiresTokens');
-    expect(contentTypes).toEqual([expect.stringContaining(`${mediaType};`)]);
-  });
-
-  it('reads message version, message formats, token service address and token requirement', async () => {
-    const port = new URL(address).port;
-    expect(await client.call('GetMessageVersion')).toEqual({ MessageVersion: 'svcProductVersion10' });
-    expect(await client.call('GetMessageFormats')).toEqual({
-      MessageFormats: 'svcServiceCatalogMessageFormatSoap',
+  describe.each(toolkits)('%s', (_name, open, mediaType) => {
+    let client: Client;
+    beforeAll(async () => {
+      client = await open(wsdl);
     });
-    expect(await client.call('GetTokenServiceURL')).toEqual({
-      TokenServiceURL: `http://localhost:${port}/tokens/generateToken`,
+
+    const listServices = async (operation: string, fields?: Record<string, string>, from = client) => {
+      const result = (await from.call(operation, fields)) as ManyDescribed;
+      return result.ServiceDescriptions.ServiceDescription;
+    };
+    const namesOf = (services: Described[]) => services.map(({ Name, Type }) => `${Name}.${Type}`);
+
+    it('finds one service with one port and the operations in the WSDL', () => {
+      const description = client.describe();
+      expect(Object.keys(description)).toEqual(['Catalog']);
+      expect(Object.keys(description['Catalog'] ?? {})).toEqual(['ServiceCatalogPort']);
+      expect(Object.keys(description['Catalog']?.['ServiceCatalogPort'] ?? {})).toEqual(operations);
     });
-    expect(await client.call('RequiresTokens')).toEqual({ Result: false });
-  });
 
-  it('lists the folders that an anonymous caller may see', async () => {
-    expect(await client.call('GetFolders')).toEqual({ FolderNames: { String: ['Maps', 'Tools'] } });
-  });
-
-  it('lists the public services of all folders, the root first', async () => {
-    expect(namesOf(await listServices('GetServiceDescriptions'))).toEqual([
-      'Geometry.GeometryServer',
-      'Places.GeocodeServer',
-      'World.MapServer',
-      'Maps/Boundaries.FeatureServer',
-      'Maps/Boundaries.MapServer',
-      'Maps/Elevation.ImageServer',
-      'Maps/Roads.MapServer',
-      'Tools/Printing.GPServer',
-      'Tools/Routing.NAServer',
-    ]);
-  });
-
-  it('reads every field of a service of one folder', async () => {
-    const services = await listServices('GetServiceDescriptionsEx', { FolderName: 'Maps' });
-    expect(services).toHaveLength(4);
-    expect(services[0]).toEqual({
-      Name: 'Maps/Boundaries',
-      Type: 'FeatureServer',
-      Url: `http://localhost:${new URL(address).port}/services/Maps/Boundaries/FeatureServer`,
-      ParentType: 'MapServer',
-      Capabilities: 'Query,Sync',
-      Description: 'Boundaries as features.',
+    it('sends requests of its SOAP version', async () => {
+      const contentTypes: (string | undefined)[] = [];
+      server.http.server.once('request', ({ headers }) => void contentTypes.push(headers['content-type']));
+      await client.call('RequiresTokens');
+      expect(contentTypes).toEqual([expect.stringContaining(`${mediaType};`)]);
     });
-  });
 
-  it('reads the services of the root with an empty folder name', async () => {
-    const services = await listServices('GetServiceDescriptionsEx', { FolderName: '' });
-    expect(namesOf(services)).toEqual(['Geometry.GeometryServer', 'Places.GeocodeServer', 'World.MapServer']);
-  });
-
-  it('reports an unknown folder as an error that names it', async () => {
-    await expect(
-      client.call('GetServiceDescriptionsEx', { FolderName: 'Nowhere & <Never>' }),
-    ).rejects.toThrow('There is no folder named Nowhere & <Never>.');
-  });
-
-  it('sees everything with a token of an administrator in the endpoint', async () => {
-    const token = server.token('administrator');
-    const insider = await open(wsdl, `${address}/services?token=${token}`);
-    expect(await listServices('GetServiceDescriptions', {}, insider)).toHaveLength(12);
-    expect(await insider.call('GetFolders')).toEqual({
-      FolderNames: { String: ['Maps', 'Operations', 'Tools'] },
+    it('reads message version, message formats, token service address and token requirement', async () => {
+      const port = new URL(address).port;
+      expect(await client.call('GetMessageVersion')).toEqual({ MessageVersion: 'svcProductVersion10' });
+      expect(await client.call('GetMessageFormats')).toEqual({
+        MessageFormats: 'svcServiceCatalogMessageFormatSoap',
+      });
+      expect(await client.call('GetTokenServiceURL')).toEqual({
+        TokenServiceURL: `http://localhost:${port}/tokens/generateToken`,
+      });
+      expect(await client.call('RequiresTokens')).toEqual({ Result: false });
     });
-  });
 
-  it('reports a bad token as an error', async () => {
-    const stranger = await open(wsdl, `${address}/services?token=made-up`);
-    await expect(stranger.call('GetServiceDescriptions')).rejects.toThrow(/token/i);
-  });
+    it('lists the folders that an anonymous caller may see', async () => {
+      expect(await client.call('GetFolders')).toEqual({ FolderNames: { String: ['Maps', 'Tools'] } });
+    });
 
-  it('finds each of these calls in the journal, with the reason of the fault', () => {
-    expectCalls();
+    it('lists the public services of all folders, the root first', async () => {
+      expect(namesOf(await listServices('GetServiceDescriptions'))).toEqual([
+        'Geometry.GeometryServer',
+        'Places.GeocodeServer',
+        'World.MapServer',
+        'Maps/Boundaries.FeatureServer',
+        'Maps/Boundaries.MapServer',
+        'Maps/Elevation.ImageServer',
+        'Maps/Roads.MapServer',
+        'Tools/Printing.GPServer',
+        'Tools/Routing.NAServer',
+      ]);
+    });
+
+    it('reads every field of a service of one folder', async () => {
+      const services = await listServices('GetServiceDescriptionsEx', { FolderName: 'Maps' });
+      expect(services).toHaveLength(4);
+      expect(services[0]).toEqual({
+        Name: 'Maps/Boundaries',
+        Type: 'FeatureServer',
+        Url: `http://localhost:${new URL(address).port}/services/Maps/Boundaries/FeatureServer`,
+        ParentType: 'MapServer',
+        Capabilities: 'Query,Sync',
+        Description: 'Boundaries as features.',
+      });
+    });
+
+    it('reads the services of the root with an empty folder name', async () => {
+      const services = await listServices('GetServiceDescriptionsEx', { FolderName: '' });
+      expect(namesOf(services)).toEqual([
+        'Geometry.GeometryServer',
+        'Places.GeocodeServer',
+        'World.MapServer',
+      ]);
+    });
+
+    it('reports an unknown folder as an error that names it', async () => {
+      await expect(
+        client.call('GetServiceDescriptionsEx', { FolderName: 'Nowhere & <Never>' }),
+      ).rejects.toThrow('There is no folder named Nowhere & <Never>.');
+    });
+
+    it('sees everything with a token of an administrator in the endpoint', async () => {
+      const token = server.token('administrator');
+      const insider = await open(wsdl, `${address}/services?token=${token}`);
+      expect(await listServices('GetServiceDescriptions', {}, insider)).toHaveLength(12);
+      expect(await insider.call('GetFolders')).toEqual({
+        FolderNames: { String: ['Maps', 'Operations', 'Tools'] },
+      });
+    });
+
+    it('reports a bad token as an error', async () => {
+      const stranger = await open(wsdl, `${address}/services?token=made-up`);
+      await expect(stranger.call('GetServiceDescriptions')).rejects.toThrow(/token/i);
+    });
+
+    it('finds each of these calls in the journal, with the reason of the fault', () => {
+      expectCalls();
+    });
   });
 });

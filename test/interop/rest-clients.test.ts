@@ -126,8 +126,8 @@ describe('ArcGISIdentityManager', () => {
   });
 });
 
-it('reports a wrong password when it signs in, with ERROR_STATUS=200', async () => {
-  await start({ ERROR_STATUS: '200' });
+it('reports a wrong password when it signs in, with PROFILE=family', async () => {
+  await start({ PROFILE: 'family' });
   try {
     await expect(signIn('member', 'wrong password')).rejects.toThrow('Unable to generate token.');
     expect(await foldersSeenBy(await signIn())).toContain('Operations');

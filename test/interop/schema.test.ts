@@ -12,6 +12,8 @@ const versions = [
 ];
 type Version = (typeof versions)[number];
 
+const profiles = ['plain', 'family'] as const;
+
 const awkwardFolder = "R & D's [1]; ö ]]&gt;";
 const awkwardText = `<b>"5 > 4" & '3 < 4'</b> ]]> &amp; <![CDATA[x]]> \t\r\n \u{1F5FA}`;
 const awkwardCatalog: InitialCatalog = {
@@ -67,41 +69,53 @@ function elementAt(document: XmlDocument, path: string, prefixes: Record<string,
   return node;
 }
 
-describe.each(catalogs)('the responses for %s', (_kind, catalog, folder) => {
-  const server = perFile(() => startServer({ catalog }));
-  let schema: XsdValidator;
-  beforeAll(async () => {
-    schema = await schemaOf(server);
-  });
-  afterAll(() => {
-    schema.dispose();
-  });
-
-  describe.each(versions)('in SOAP $version', (version) => {
-    const bodyOf = (answer: XmlDocument) =>
-      elementAt(answer, '/e:Envelope/e:Body/*', { e: version.envelope });
-
-    it.each(operations)('are valid for %s', async (operation) => {
-      using answer = XmlDocument.fromString(await ask(server, version, operation, folder));
-      const body = bodyOf(answer);
-      expect(body.name).toBe(`${operation}Response`);
-      expect(() => schema.validate(body)).not.toThrow();
+describe.each(profiles.flatMap((PROFILE) => catalogs.map((entry) => [PROFILE, ...entry] as const)))(
+  'with PROFILE=%s the responses for %s',
+  (PROFILE, _kind, catalog, folder) => {
+    const server = perFile(() => startServer({ catalog, env: { PROFILE } }));
+    let schema: XsdValidator;
+    beforeAll(async () => {
+      schema = await schemaOf(server);
+    });
+    afterAll(() => {
+      schema.dispose();
     });
 
-    it('fail the validation if a field is missing, misplaced or of another type', async () => {
-      const valid = await ask(server, version, 'RequiresTokens', folder);
-      const broken = [
-        valid.replace('<Result>false</Result>', ''),
-        valid.replace('<Result>false</Result>', '<Other/><Result>false</Result>'),
-        valid.replace('false', 'no'),
-      ];
-      for (const xml of broken) {
-        using answer = XmlDocument.fromString(xml);
+    describe.each(versions)('in SOAP $version', (version) => {
+      const bodyOf = (answer: XmlDocument) =>
+        elementAt(answer, '/e:Envelope/e:Body/*', { e: version.envelope });
+
+      it.each(operations)('are valid for %s', async (operation) => {
+        using answer = XmlDocument.fromString(await ask(server, version, operation, folder));
         const body = bodyOf(answer);
-        expect(() => schema.validate(body)).toThrow();
-      }
+        expect(body.name).toBe(`${operation}Response`);
+        expect(() => schema.validate(body)).not.toThrow();
+      });
+
+      it('fail the validation if a field is missing, misplaced or of another type', async () => {
+        const valid = await ask(server, version, 'RequiresTokens', folder);
+        const otherForm = PROFILE === 'plain' ? ' xmlns=""' : ` xmlns="${namespace}"`;
+        const broken = [
+          valid.replace('<Result', `<Result${otherForm}`),
+          valid.replace('<Result>false</Result>', ''),
+          valid.replace('<Result>false</Result>', '<Other/><Result>false</Result>'),
+          valid.replace('false', 'no'),
+        ];
+        for (const xml of broken) {
+          using answer = XmlDocument.fromString(xml);
+          const body = bodyOf(answer);
+          expect(() => schema.validate(body)).toThrow();
+        }
+      });
     });
-  });
+  },
+);
+
+it.each(profiles)('with PROFILE=%s the WSDL says how children are named', async (PROFILE) => {
+  const server = await startServer({ env: { PROFILE } });
+  using wsdl = XmlDocument.fromString((await server.get('/services?wsdl')).payload);
+  const schema = elementAt(wsdl, '//xs:schema', { xs: 'http://www.w3.org/2001/XMLSchema' });
+  expect(schema.attr('elementFormDefault')?.value).toBe(PROFILE === 'plain' ? 'qualified' : undefined);
 });
 
 it.each(versions)('mark-up characters arrive unchanged in SOAP $version', async (version) => {

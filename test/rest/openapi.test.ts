@@ -54,7 +54,7 @@ describe('the document', () => {
       ADMIN_PATH: '',
       CATALOG_PATH: '/catalog',
       PUBLIC_URL: 'https://example.com/ops',
-      ERROR_STATUS: '200',
+      PROFILE: 'family',
     };
     const own = await startServer({ env });
     const { body } = await own.get('/openapi.json');

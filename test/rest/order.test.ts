@@ -143,14 +143,14 @@ it('the response lists every problem of a request', async () => {
   ]);
 });
 
-it('with ERROR_STATUS=200 JSON errors of REST have the status 200 and the same body', async () => {
-  const lenient = await startServer({ env: { ERROR_STATUS: '200' } });
-  const json = await lenient.get('/admin');
+it('with PROFILE=family JSON errors of REST have the status 200 and the same body', async () => {
+  const lenient = await startServer({ env: { PROFILE: 'family' } });
+  const json = await lenient.get('/admin?f=json');
   expect(json.statusCode).toBe(200);
   expect(json.json<Body>().error.code).toBe(499);
   expect((await lenient.get('/tokens/nothing')).statusCode).toBe(200);
-  expect((await lenient.get('/admin/services/%ff')).json<Body>().error.code).toBe(404);
-  expect((await lenient.get('/admin/services/%ff')).statusCode).toBe(200);
+  expect((await lenient.get('/admin/services/%ff?f=json')).json<Body>().error.code).toBe(404);
+  expect((await lenient.get('/admin/services/%ff?f=json')).statusCode).toBe(200);
   expect((await lenient.get('/admin', { accept: 'text/html' })).statusCode).toBe(401);
   expect((await lenient.get('/nothing')).statusCode).toBe(404);
   expect((await lenient.soap('<Nothing/>')).statusCode).toBe(500);

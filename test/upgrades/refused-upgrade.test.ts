@@ -25,8 +25,10 @@ describe('a refused upgrade', () => {
   it.each([
     ['{"id":"nope"}', 'versionManifest: there is no version with the id nope.'],
     ['{"id":"rel_10092021_1234"}', 'versionManifest: 10.9.1.1234 is installed already.'],
-    ['rel_18052023_3923', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
-    ['{"id":1}', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
+    ['nope', 'versionManifest: there is no version with the id nope.'],
+    ['rel_10092021_1234', 'versionManifest: 10.9.1.1234 is installed already.'],
+    ['not an id', 'versionManifest: must be a JSON object of the form {"id": "…"}, or an id.'],
+    ['{"id":1}', 'versionManifest: must be a JSON object of the form {"id": "…"}, or an id.'],
     ['', 'versionManifest: is required.'],
   ])('reports versionManifest=%s', async (versionManifest, problem) => {
     await start();

@@ -22,7 +22,7 @@ The REST API answers every error with this body. \`details\` lists every problem
 const errorsOutro = `
 - \`401\` is the HTTP status of both token errors and of wrong credentials; \`error.code\` distinguishes them.
 - \`405\` has the header \`Allow\`. \`429\` and \`503\` have the header \`Retry-After\`, in seconds.
-- With \`ERROR_STATUS=200\` the REST API sends JSON errors with HTTP status 200 and the same body. Pages, SOAP faults and \`/ready\` keep their status.
+- With \`PROFILE=family\` the REST API sends JSON errors with HTTP status 200 and the same body. Pages, SOAP faults and \`/ready\` keep their status.
 - The catalog has no operation that causes \`wrong-credentials\`, \`forbidden\`, \`conflict\` or \`too-many-requests\`, so SOAP clients do not meet these faults.
 - A request that is not valid HTTP gets \`400\`, headers over 16 KiB get \`431\`, and a request that does not arrive in time gets \`408\`, each with the same body and \`error.code\`. The server then closes the connection.
 

@@ -177,7 +177,7 @@ const outro = `
 
 export function soapPage(): Promise<string> {
   return formatPage(
-    'SOAP catalog',
+    'Profile and catalog',
     'src/catalog/soap.ts and test/golden/soap',
     server,
     intro,

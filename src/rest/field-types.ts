@@ -145,17 +145,19 @@ export function file() {
 }
 
 const jsonContent = { control: 'lines', contentMediaType: 'application/json' } as const;
-const objectContent = { ...jsonContent, contentSchema: { type: 'object' } } as const;
 
 export function jsonObject() {
   const read = (raw: string, context: z.RefinementCtx) => {
     const result = parseJsonObject(raw);
     return 'problem' in result ? refuse(context, [result.problem]) : result.object;
   };
-  return z.string().transform(read).meta(objectContent);
+  return z
+    .string()
+    .transform(read)
+    .meta({ ...jsonContent, contentSchema: { type: 'object' } });
 }
 
-/** The text of a JSON object, unchanged: parsing and writing it again would change large numbers. */
+/** The text of a JSON object or array, unchanged: parsing and writing it again would change large numbers. */
 export function jsonText(maxBytes: number): z.ZodString {
   return z
     .string()
@@ -164,11 +166,13 @@ export function jsonText(maxBytes: number): z.ZodString {
       abort: true,
     })
     .superRefine((raw, context) => {
-      const result = parseJsonObject(raw);
-      if ('problem' in result) context.addIssue(result.problem);
+      const result = parseJsonField(raw);
+      const isAllowed = 'value' in result && (isJsonObject(result.value) || Array.isArray(result.value));
+      if (!isAllowed)
+        context.addIssue('problem' in result ? result.problem : 'must be a JSON object or array.');
     })
     .trim()
-    .meta({ ...objectContent, maxLength: maxBytes });
+    .meta({ ...jsonContent, contentSchema: { type: ['object', 'array'] }, maxLength: maxBytes });
 }
 
 /** The id in a JSON object, or alone. */
@@ -195,12 +199,17 @@ export function reference() {
 /** JSON is serialized recursively, so its depth must be limited. The form limits the number of values. */
 const jsonLimits = { values: Infinity, nesting: 64 };
 
+function parseJsonField(raw: string): { value: unknown } | { problem: string } {
+  const problem = findExcess(Buffer.from(raw), jsonLimits);
+  return problem === undefined ? { value: parseJson(raw) } : { problem };
+}
+
 export function parseJsonObject(
   raw: string,
 ): { object: Readonly<Record<string, unknown>> } | { problem: string } {
-  const problem = findExcess(Buffer.from(raw), jsonLimits);
-  if (problem !== undefined) return { problem };
-  const value = parseJson(raw);
+  const result = parseJsonField(raw);
+  if ('problem' in result) return result;
+  const { value } = result;
   return isJsonObject(value) ? { object: value } : { problem: 'must be a JSON object.' };
 }
 

@@ -5,7 +5,7 @@ export type EventDraft = {
   readonly type: string;
   /** `Folder/Name.Type`. */
   readonly service: string | null;
-  /** A JSON object as text. Deliveries contain it unchanged. */
+  /** A JSON object or array as text. Deliveries contain it unchanged. */
   readonly data: string;
   /** The webhook that the event is about. It does not receive the event. */
   readonly about?: string;

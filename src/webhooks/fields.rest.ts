@@ -26,7 +26,7 @@ import { type DeliveryState, deliveryStates, recoverableStates } from './queue/d
 import { type HeadersResult, readHeaders } from './sending/headers.ts';
 import { isSignatureKey, signatureKeyRule } from './sending/signature.ts';
 import { receiverProblem } from './sending/target-policy.ts';
-import { type Webhook, contentTypes } from './webhook.ts';
+import { type Webhook, bodyFormats, contentTypes } from './webhook.ts';
 
 const normalise = (value: string) => toNfc(value.trim());
 
@@ -142,6 +142,12 @@ const contentType = choice(contentTypes).meta({
   description: 'The content type of the requests.',
   isAdvanced: true,
 });
+const bodyFormat = choice(bodyFormats).meta({
+  description:
+    'What a body is: envelope, with id, type, time and webhook of the event around its payload; or the payload as it was published, and nothing else.',
+  choiceLabels: { envelope: 'Envelope with the payload', payload: 'The payload alone' },
+  isAdvanced: true,
+});
 const active = boolean().describe('Whether events are sent to the webhook.');
 const service = serviceField.meta({
   label: 'Only events of the service',
@@ -175,10 +181,11 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
   const create = {
     name,
     hookUrl,
-    changeTypes,
+    changeTypes: changeTypes.default(['*']),
     signatureKey,
     active: active.default(true),
     contentType: contentType.default('application/json'),
+    bodyFormat: bodyFormat.default('envelope'),
     headers: headers.optional(),
   };
   return {
@@ -189,6 +196,7 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
       hookUrl: hookUrl.optional(),
       changeTypes: changeTypes.optional(),
       contentType: contentType.optional(),
+      bodyFormat: bodyFormat.optional(),
       headers: clearable(headers, []),
       active: active
         .optional()

@@ -53,6 +53,7 @@ import { maskHeaders } from './sending/headers.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
 import {
   type Webhook,
+  bodyFormats,
   contentTypes,
   healths,
   maxUndelivered,
@@ -72,6 +73,9 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
     .describe('The service whose events it receives, as Folder/Name.Type. Null: the whole organization.'),
   active: z.boolean(),
   contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
+  bodyFormat: z
+    .enum(bodyFormats)
+    .describe('What a body is: an envelope around the payload of the event, or the payload alone.'),
   headers: z
     .record(z.string(), z.literal(maskedValue))
     .describe('The headers that every request to the receiver carries. Their values are not shown.'),
@@ -286,6 +290,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       hookUrl: webhook.hookUrl,
       changeTypes: webhook.changeTypes.join(','),
       contentType: webhook.contentType,
+      bodyFormat: webhook.bodyFormat,
       service: webhook.service ?? '',
       headers: webhook.headers.length > 0 ? JSON.stringify(maskHeaders(webhook.headers)) : '',
       version: String(webhook.updatedAt),

@@ -15,6 +15,11 @@ import { webhookSettings } from './settings.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
+/** `payload`: the body is the payload of the event as it was published, and nothing else. */
+export const bodyFormats = ['envelope', 'payload'] as const;
+
+export type BodyFormat = (typeof bodyFormats)[number];
+
 export type WebhookTraits = {
   readonly name: string;
   readonly hookUrl: string;
@@ -22,6 +27,7 @@ export type WebhookTraits = {
   /** `Folder/Name.Type`; null for the whole organization. */
   readonly service: string | null;
   readonly contentType: (typeof contentTypes)[number];
+  readonly bodyFormat: BodyFormat;
   readonly headers: readonly CustomHeader[];
 };
 
@@ -51,7 +57,7 @@ type FailureWarning = {
 export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
-  defaults: {},
+  defaults: { bodyFormat: 'envelope' },
   secretFields: ['signatureKey', 'previousKeys', 'headers'],
   auditFields: (webhook) => ({
     name: webhook.name,
@@ -59,6 +65,7 @@ export const webhooks: Table<Webhook> = {
     changeTypes: webhook.changeTypes,
     service: webhook.service,
     contentType: webhook.contentType,
+    bodyFormat: webhook.bodyFormat,
     headers: new SecretEntries(webhook.headers),
     active: webhook.active,
     deactivatedBy: webhook.deactivatedBy,
@@ -108,7 +115,7 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 
 /** Leaves out the keys, which only the response that creates a key shows, and the values of headers. */
 export function webhookToJson(reader: Reader, webhook: Webhook, at: number, undelivered = 0) {
-  const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
+  const { id, name, hookUrl, changeTypes, service, active, contentType, bodyFormat } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
   const { health, failures, windowStart, windowEnd } = readHealth(reader, webhook, at, undelivered);
   return {
@@ -119,6 +126,7 @@ export function webhookToJson(reader: Reader, webhook: Webhook, at: number, unde
     service,
     active,
     contentType,
+    bodyFormat,
     headers: maskHeaders(webhook.headers),
     createdAt,
     updatedAt,

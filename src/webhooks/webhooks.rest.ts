@@ -202,7 +202,7 @@ const publishFields = {
   service: serviceField.describe(
     'The service that the event concerns, as Folder/Name.Type; absent for none.',
   ),
-  payload: jsonText(maxPayloadBytes).default('{}').describe('The data of the event: a JSON object.'),
+  payload: jsonText(maxPayloadBytes).default('{}').describe('The data of the event: a JSON object or array.'),
   eventId: eventIdField.describe('The id of the event. Publishing it again within 24 hours has no effect.'),
 };
 
@@ -300,7 +300,7 @@ function warnOf<V>(field: Field<V>, ids: string | undefined, warn: (ids: V) => P
 function allWebhooksOperations<S>(
   store: ReadableStore,
   pathOf: (subject: S) => string | undefined,
-): Record<'activateAll' | 'deactivateAll', Operation<S>> {
+): Record<'activateAll' | 'deactivateAll' | 'deleteAll', Operation<S>> {
   const choose = (reader: Reader, subject: S, ids: readonly string[] | undefined): readonly Webhook[] =>
     listWebhooks(reader, pathOf(subject)).filter(({ id }) => ids?.includes(id) ?? true);
   const shared = {
@@ -338,6 +338,23 @@ function allWebhooksOperations<S>(
           deactivateAll(transaction, choose(transaction, subject, values.ids), at),
         );
         return outcomeOf(webhooks, discarded, 'deactivated');
+      },
+    }),
+    deleteAll: operation<S, typeof onlyFields>({
+      ...shared,
+      title: 'Delete all webhooks',
+      description: 'Deletes every webhook, or the given ones, and their deliveries.',
+      isDestructive: true,
+      warning: (subject, { ids }) =>
+        warnOf(onlyWebhookIds, ids, (read) => deletionWarning(store, choose(store, subject, read))),
+      run: async ({ subject, values, update }) => {
+        const discarded = await countPending(store, choose(store, subject, values.ids));
+        const webhooks = await update((transaction) => {
+          const chosen = choose(transaction, subject, values.ids);
+          for (const { id } of chosen) deleteWebhook(transaction, id);
+          return chosen.length;
+        });
+        return outcomeOf(webhooks, discarded, 'deleted');
       },
     }),
   };

@@ -119,7 +119,7 @@ describe('the document describes', () => {
       notificationElapsedTimeInSeconds: { type: 'integer', minimum: 0, maximum: 86_400 },
     });
     const { properties, required } = formSchema('/admin/services/webhooks/create');
-    expect(required).toEqual(['name', 'hookUrl', 'changeTypes']);
+    expect(required).toEqual(['name', 'hookUrl']);
     expect(properties).toMatchObject({
       name: { type: 'string', minLength: 1, maxLength: 128 },
       hookUrl: { type: 'string', format: 'uri', maxLength: 2048 },

@@ -61,6 +61,7 @@ export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => (
   changeTypes: ['*'],
   service: null,
   contentType: 'application/json',
+  bodyFormat: 'envelope',
   headers: [{ name: 'X-Key', value: 'a secret value' }],
   active: true,
   createdAt: 1,

@@ -102,6 +102,10 @@ function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {
       ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
       ['Scope', renderService(page, store, webhook)],
       ['Content type', webhook.contentType],
+      [
+        'Body',
+        webhook.bodyFormat === 'payload' ? 'The payload of the event alone' : 'Envelope with the payload',
+      ],
       ['Custom headers', webhook.headers.map(({ name }) => name).join(', ') || renderMissing('none')],
       ['Created', renderAgo(webhook.createdAt, now)],
       ['Changed', renderAgo(webhook.updatedAt, now)],

@@ -17,7 +17,7 @@
 import type { Reader } from '../../store/state.ts';
 import { type WebhookEvent, bytesOfPayload } from '../event.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type Webhook, subscribesTo, webhooks } from '../webhook.ts';
+import { type BodyFormat, subscribesTo, webhooks } from '../webhook.ts';
 
 export type Attempt = {
   readonly when: number;
@@ -37,6 +37,10 @@ export type SentRequest = {
   /** The values of custom headers are masked. */
   readonly headers: Readonly<Record<string, string>>;
   readonly webhookName: string;
+  /** Absent: the envelope. */
+  readonly bodyFormat?: BodyFormat;
+  /** The field of the body with its signature. */
+  readonly signatureField?: string;
 };
 
 export const deliveryStates = ['pending', 'delivered', 'failed', 'discarded', 'missed'] as const;
@@ -220,15 +224,4 @@ export function bytesOfFinished({ event, attempts }: Delivery): number {
 
 function bytesOfHeaders(headers: Readonly<Record<string, string>> = {}): number {
   return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
-}
-
-/** `data` is JSON text already, so it is inserted without parsing. */
-export function bodyOf(
-  { event }: Pick<Delivery, 'event'>,
-  { id, name, contentType }: Pick<Webhook, 'id' | 'name' | 'contentType'>,
-): string {
-  const { type, timestamp, service, data } = event;
-  const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });
-  const json = `${head.slice(0, -1)},"data":${data}}`;
-  return contentType === 'application/json' ? json : new URLSearchParams({ payload: json }).toString();
 }

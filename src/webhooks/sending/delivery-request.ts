@@ -1,5 +1,5 @@
 // Composes the request of a delivery, and shows what an attempt has sent or the next one will.
-import { type Delivery, type SentRequest, bodyOf } from '../queue/delivery.ts';
+import type { Delivery, SentRequest } from '../queue/delivery.ts';
 import { type Webhook, contentTypes, signingKeys } from '../webhook.ts';
 import { isSameHeader, maskHeaders } from './headers.ts';
 import type { OutgoingRequest } from './http-client.ts';
@@ -11,14 +11,21 @@ export type RequestOptions = {
   readonly legacyHeader: string | undefined;
 };
 
+type Composed = OutgoingRequest & { readonly signatureField?: string | undefined };
+
 export function composeRequest(
   delivery: Delivery,
   webhook: Webhook,
   at: number,
   { userAgent, legacyHeader }: RequestOptions,
-): OutgoingRequest {
+): Composed {
   const { id } = delivery.event;
-  const body = bodyOf(delivery, webhook);
+  const json = jsonOf(delivery, webhook, legacyHeader !== undefined);
+  const signatureField =
+    legacyHeader !== undefined && isPlainForm(webhook)
+      ? `${legacyHeader}=${encodeURIComponent(signBodyAlone(json, webhook.signatureKey))}`
+      : undefined;
+  const body = bodyOf(json, webhook, signatureField);
   const timestampSeconds = Math.floor(at / 1000);
   // The header may have become reserved after the webhook got it.
   const custom = webhook.headers.filter(({ name }) => !isSameHeader(name, legacyHeader));
@@ -34,13 +41,55 @@ export function composeRequest(
       ...(legacyHeader !== undefined && { [legacyHeader]: signBodyAlone(body, webhook.signatureKey) }),
     },
     body,
+    signatureField,
   };
 }
 
+type BodyOptions = Pick<Webhook, 'contentType' | 'bodyFormat'>;
+
+/** Receivers of this kind read the payload without decoding it. */
+function isPlainForm({ contentType, bodyFormat }: BodyOptions): boolean {
+  return bodyFormat === 'payload' && contentType === 'application/x-www-form-urlencoded';
+}
+
+/** `data` is JSON text already, so it is inserted without parsing. */
+function jsonOf(
+  { event }: Pick<Delivery, 'event'>,
+  webhook: BodyOptions & Pick<Webhook, 'id' | 'name'>,
+  hasLegacySignature: boolean,
+): string {
+  const { id, type, timestamp, service, data } = event;
+  const envelope = { id, type, timestamp, service, webhookId: webhook.id, webhookName: webhook.name };
+  const json =
+    webhook.bodyFormat === 'payload' ? data : `${JSON.stringify(envelope).slice(0, -1)},"data":${data}}`;
+  // In JSON, both characters stand only in texts.
+  const unsplit = hasLegacySignature ? json.replace(ambiguousDot, '\\u002e') : json;
+  return isPlainForm(webhook) ? unsplit.replaceAll('&', '\\u0026') : unsplit;
+}
+
+/**
+ * Standard Webhooks signs id, timestamp and body joined by dots. Without this, the legacy signature of a body would be
+ * one of Standard Webhooks for an id, a timestamp and a rest that the body has.
+ */
+const ambiguousDot = /\.(?=\d+\.)/g;
+
+function bodyOf(json: string, webhook: BodyOptions, signatureField: string | undefined): string {
+  if (webhook.contentType === 'application/json') return json;
+  if (!isPlainForm(webhook)) return new URLSearchParams({ payload: json }).toString();
+  return [`payload=${json}`, signatureField].filter(Boolean).join('&');
+}
+
 /** What is stored of a request. It contains no values of custom headers. */
-export function toSentRequest({ url, headers }: OutgoingRequest, webhook: Webhook): SentRequest {
+export function toSentRequest({ url, headers, signatureField }: Composed, webhook: Webhook): SentRequest {
   const custom = webhook.headers.filter(({ name }) => Object.hasOwn(headers, name));
-  return { url, headers: { ...headers, ...maskHeaders(custom) }, webhookName: webhook.name };
+  const { name: webhookName, bodyFormat } = webhook;
+  return {
+    url,
+    headers: { ...headers, ...maskHeaders(custom) },
+    webhookName,
+    ...(bodyFormat !== 'envelope' && { bodyFormat }),
+    ...(signatureField !== undefined && { signatureField }),
+  };
 }
 
 /** What the last attempt sent, or the next one will. */
@@ -51,8 +100,15 @@ export function requestToJson(
   options: RequestOptions,
 ): OutgoingRequest {
   const last = delivery.attempts.at(-1);
-  const { url, headers, webhookName } =
-    last?.request ?? toSentRequest(composeRequest(delivery, webhook, last?.when ?? at, options), webhook);
+  const {
+    url,
+    headers,
+    webhookName,
+    bodyFormat = 'envelope',
+    signatureField,
+  } = last?.request ?? toSentRequest(composeRequest(delivery, webhook, last?.when ?? at, options), webhook);
   const contentType = contentTypes.find((type) => type === headers['content-type']) ?? webhook.contentType;
-  return { url, headers, body: bodyOf(delivery, { id: webhook.id, name: webhookName, contentType }) };
+  const sent = { id: webhook.id, name: webhookName, contentType, bodyFormat };
+  const json = jsonOf(delivery, sent, Object.hasOwn(headers, options.legacyHeader ?? ''));
+  return { url, headers, body: bodyOf(json, sent, signatureField) };
 }

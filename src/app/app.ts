@@ -222,6 +222,7 @@ async function mountRest(
       authenticator: tokenService,
       admit,
       maxFileBytes: config.MAX_UPLOAD_BYTES,
+      pagesAreDefault: name === 'admin' && config.rules.pagesAreDefault,
       responder: hasPages
         ? new HtmlResponder({
             prefix,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { type Role, isRoleAbove, roles } from '../lib/caller.ts';
 import { type Problem, invalid } from '../lib/errors.ts';
 import { type Runtime, dayMs } from '../lib/runtime.ts';
-import { answerObject, time } from '../rest/answer.ts';
+import { answerObject, time, ignored } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import type { OperationCall } from '../rest/call.ts';
 import { type Operation, operation } from '../rest/operation.ts';
@@ -34,6 +34,7 @@ const allKeysAnswer = answerObject('AllKeys', 'The keys of all users.', {
 });
 
 const newKeyAnswer = answerObject('NewKey', 'A new key.', {
+  ignored,
   status: z.literal('success'),
   key: z.string().describe('Send it instead of a token. No other answer contains it.'),
   id: z.string(),

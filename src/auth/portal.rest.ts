@@ -5,7 +5,7 @@ import type { PublicUrls } from '../http/urls.ts';
 import { type Caller, roles } from '../lib/caller.ts';
 import { invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
+import { type AnswerOf, answerObject, time, ignored } from '../rest/answer.ts';
 import type { OperationCall, RequestContext } from '../rest/call.ts';
 import { httpUrl, text } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
@@ -60,6 +60,7 @@ const serverTokenAnswer = answerObject('ServerToken', 'The token for an address.
 });
 
 const revokedAnswer = answerObject('Revoked', 'The token is not valid any more.', {
+  ignored,
   success: z.literal(true),
 });
 

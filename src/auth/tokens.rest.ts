@@ -5,7 +5,7 @@ import { sessionCookieOf } from '../http/credentials.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { plainAddress } from '../lib/address.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
-import { answerObject, time } from '../rest/answer.ts';
+import { answerObject, time, ignored } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import { maxNextLength, ownPath } from '../rest/request.ts';
 import type { RequestContext } from '../rest/call.ts';
@@ -53,6 +53,7 @@ const tokenServiceAnswer = answerObject('TokenService', 'The token service.', {
 });
 
 const tokenAnswer = answerObject('Token', 'A new token.', {
+  ignored,
   token: z.string(),
   expires: time.describe('When the token expires, in milliseconds since the epoch.'),
   ssl: z.boolean().describe('Whether the server is reached by https.'),
@@ -117,7 +118,7 @@ export function generateTokenOperation({
         entryOf: ({ username: user, role }) => ({ ...entry, user, role }),
       });
       const json = { token, expires, ssl: urls.isHttps };
-      if (request.format !== 'html') return { json };
+      if (request.format !== 'html') return { json, ignored: unusedFields(values) };
       const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': sessionCookieOf(token, urls.isHttps) } };
     },
@@ -170,10 +171,19 @@ function revokeTokenOperation({ actor, run }: TokenRevocation): Operation {
   });
 }
 
-/** Logs and browser histories contain addresses, so an address must not contain a password. */
+/** Logs and browser histories contain addresses. The form API refuses passwords there. */
 function queryProblems({ query }: RequestContext): Problem[] {
-  const found = ['username', 'password'].filter((name) => query[name] !== undefined);
-  return found.map((field) => ({ field, message: 'must be sent in the body, never in the address.' }));
+  if (query.username === undefined) return [];
+  return [{ field: 'username', message: 'must be sent in the body, never in the address.' }];
+}
+
+/** The fields that only another value of `client` uses. */
+function unusedFields({ client, referer, ip }: BindingFields): string[] {
+  const unused = {
+    referer: referer !== undefined && client !== 'referer',
+    ip: ip !== undefined && client !== 'ip',
+  };
+  return Object.entries(unused).flatMap(([name, isUnused]) => (isUnused ? name : []));
 }
 
 type BindingFields = { client?: string | undefined; referer?: string | undefined; ip?: string | undefined };

@@ -2,7 +2,7 @@
 import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
 import { invalid, type Problem, requireVersion, ServiceError } from '../lib/errors.ts';
-import type { Cell, Reader, Table } from '../store/state.ts';
+import { type Cell, type Reader, type Table, updated } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
@@ -232,18 +232,22 @@ function newService(service: NewService, at: number): Service {
   };
 }
 
+/** Returns whether it has changed something. */
 export function editService(
   transaction: Transaction,
   id: ServiceId,
   change: Partial<ServiceTraits>,
   { at, limits, version }: { at: number; limits: CatalogLimits; version?: number | undefined },
-): void {
+): boolean {
   const service = findService(transaction, id);
   if (!service) throw folderOrServiceNotFound();
   requireVersion('The service was', service.updatedAt, version);
   const before = transaction.bytes(services);
-  transaction.put(services, { ...service, ...change, updatedAt: at });
+  const edited = updated(service, change, at);
+  if (edited === service) return false;
+  transaction.put(services, edited);
   if (transaction.bytes(services) > before) requireWithin(transaction, limits);
+  return true;
 }
 
 export function deleteService(transaction: Transaction, id: ServiceId): void {

@@ -240,8 +240,8 @@ function editOperation({ limits, notify }: CatalogOptions): Operation<Service> {
       const { url, version, ...rest } = values;
       const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
       await update((transaction, at) => {
-        editService(transaction, subject, change, { at, limits, version });
-        notify(transaction, 'Updated', subject, at);
+        const isChanged = editService(transaction, subject, change, { at, limits, version });
+        if (isChanged) notify(transaction, 'Updated', subject, at);
       });
       const link = { name: 'Open the service', path: ['services', ...pathOfService(subject).split('/')] };
       return succeeded(`The service ${fileNameOf(subject)} was changed.`, link);

@@ -34,8 +34,17 @@ export const time = z.int().describe('Milliseconds since the epoch.');
 /** The answer of a page of a list. */
 export const total = z.int().nonnegative().describe('How many there are on all pages.');
 
+/** Every answer of an operation that writes may have it. */
+export const ignored = z
+  .array(z.string())
+  .optional()
+  .describe(
+    'The names of given fields that had no effect: at most 20, cut at 64 characters. Absent if there are none.',
+  );
+
 export const successAnswer = answerObject('Success', 'The operation succeeded.', {
   status: z.literal('success'),
+  ignored,
 });
 
 export const resourceListAnswer = answerObject('ResourceList', 'The resources beneath this one.', {

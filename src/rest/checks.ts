@@ -12,13 +12,15 @@ import {
   type Identity,
   mayCall,
 } from '../lib/caller.ts';
-import { ServiceError, invalidField, methodNotAllowed, usualError } from '../lib/errors.ts';
+import { ServiceError, invalid, invalidField, methodNotAllowed, usualError } from '../lib/errors.ts';
+import { type Json, plainJson } from '../lib/json.ts';
+import { truncate } from '../lib/text.ts';
 import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sendCsv } from './csv.ts';
 import { joinBoxes } from './fields.ts';
-import { type Form, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
+import { type Form, type GivenForm, joinForms, readUrlencoded, textIn } from './form.ts';
 import { readMultipart } from './multipart.ts';
 import type { CallWith, OpenedOperation, Operation } from './operation.ts';
 import type { Outcome } from './outcome.ts';
@@ -37,9 +39,10 @@ import {
   requestedFieldsOf,
   showsForm,
   targetOf,
+  usualFormat,
 } from './request.ts';
 import { type Format, bodyOf, readFormat } from './response.ts';
-import { type Entry, accessOf, fieldsOf } from './tree.ts';
+import { type Entry, accessOf, changesExisting, fieldsOf } from './tree.ts';
 
 /** Answers with pages. */
 type PageResponder = {
@@ -69,6 +72,8 @@ export type RestOptions = {
   /** `reader`: of a transaction. */
   readonly admit: (entry: Entry, showsForm: boolean, reader?: Reader) => void;
   readonly maxFileBytes: number;
+  /** Whether a request that names no format gets a page, whatever it accepts. */
+  readonly pagesAreDefault: boolean;
   /** Undefined: the tree has no pages. */
   readonly responder: PageResponder | undefined;
 };
@@ -76,7 +81,7 @@ export type RestOptions = {
 /** The checks before the body is read. The result is undefined if no token has to be looked up. */
 export function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> | undefined {
   const target = requirePath(request, options);
-  requireMethod(target);
+  requireMethod(target, options);
   if (!target.isPost) return undefined;
   const hasToken = bearerOf(request) !== undefined && accessOf(target.entry) !== 'anyone';
   if (hasToken) return identifyBearer(target, options).then(() => refuseEncodedBody(request));
@@ -96,7 +101,7 @@ export async function answer(
   const { operation } = entry;
 
   const read = reached({ ...target, ...(await readForm(target, options)) });
-  const formatted = reached({ ...read, format: requireFormat(read) });
+  const formatted = reached({ ...read, format: requireFormat(read, options) });
   const identified = reached({ ...formatted, identity: await identifyCaller(formatted, authenticator) });
   requireRole(identified.identity?.caller, accessOf(entry));
   options.admit(entry, showsForm(target));
@@ -107,13 +112,14 @@ export async function answer(
   if (responder && showsForm(rest)) return responder.sendForm(rest, reply);
   const callWith = callsOf(rest, options);
   if (!operation) return answerResource(rest, reply, callWith, options);
+  requireKnownField(rest);
   const opened = operation.open(callWith, rest.form);
   refuseKey(rest, opened);
   const { actor, run } = await opened.check();
   if (actor) audit?.actAs(await actor());
   const outcome = await run();
   requireEntry(rest, operation);
-  return send(rest, reply, outcome, options);
+  return send(rest, reply, withIgnored(outcome, rest, operation), options);
 }
 
 /** Records what is known now, for the page of an error. */
@@ -132,9 +138,9 @@ function requirePath(request: FastifyRequest, options: RestOptions): RefusedRequ
   return reached({ ...target, audit });
 }
 
-function requireMethod(target: Target): void {
+function requireMethod(target: Target, { pagesAreDefault }: RestOptions): void {
   const { request, hasPages } = target;
-  if (showsForm(target) && (!hasPages || guessFormat(request) !== 'html'))
+  if (showsForm(target) && (!hasPages || guessFormat(request, pagesAreDefault) !== 'html'))
     throw methodNotAllowed(request.method, ['POST']);
 }
 
@@ -161,26 +167,23 @@ function requireTarget({ rest }: FastifyRequest): RefusedRequest {
 async function readForm(
   target: Target,
   { maxFileBytes }: RestOptions,
-): Promise<{ readonly form: Form; readonly query: Form }> {
+): Promise<GivenForm & { readonly query: Form }> {
   const { request, entry, isPost, queryText } = target;
   const requested = requestedFieldsOf(target);
   const fields = fieldsOf(entry);
-  if (!isPost) {
-    const query = parseUrlencoded(queryText, requested);
-    return { query, form: joinBoxes(fields, query) };
-  }
-  const query = parsePostQuery(queryText, requested);
+  const inQuery = readUrlencoded(queryText, requested);
   const { text = '' } = (request.body ?? {}) as { text?: string };
-  const form = request.isMultipart()
-    ? await readMultipart(request, requested, maxFileBytes)
-    : parseUrlencoded(text, requested);
-  return { query, form: joinBoxes(fields, form) };
+  const inBody =
+    isPost && request.isMultipart()
+      ? await readMultipart(request, requested, maxFileBytes)
+      : readUrlencoded(text, requested);
+  const { form, unknown } = isPost ? joinForms(inQuery, inBody) : inQuery;
+  return { query: inQuery.form, form: joinBoxes(fields, form), unknown };
 }
 
-function requireFormat(read: ReadRequest): Format {
+function requireFormat(read: ReadRequest, { pagesAreDefault }: RestOptions): Format {
   const allowed = formatsOf(read);
-  const f = textIn(read.form, 'f') ?? textIn(read.query, 'f');
-  const format = readFormat(f, read.request.headers.accept, allowed);
+  const format = readFormat(textIn(read.form, 'f'), usualFormat(read.request, pagesAreDefault), allowed);
   if (format === undefined) throw invalidField('f', `must be one of ${allowed.join(', ')}.`);
   return format;
 }
@@ -292,6 +295,29 @@ async function answerResource(
   const { resource } = rest.entry;
   if (rest.format === 'csv' && resource.csv) return sendCsv(reply, resource.csv(callWith, rest.form));
   return send(rest, reply, { json: await resource.read(callWith, rest.form) }, options);
+}
+
+/** Otherwise a change whose fields all have other names here would succeed and change nothing. */
+function requireKnownField({ entry, form, unknown }: RestRequest): void {
+  const known = Object.keys(fieldsOf(entry));
+  if (unknown.length === 0 || !changesExisting(entry) || known.some((name) => Object.hasOwn(form, name)))
+    return;
+  const given = shortNames(unknown).join(', ');
+  throw invalid([{ message: `None of the given fields is known: ${given}. Known are ${known.join(', ')}.` }]);
+}
+
+/** Adds the names of the fields that had no effect to the answer of a write. */
+function withIgnored(outcome: Outcome, { unknown }: RestRequest, { effect }: Operation): Outcome {
+  const ignored = shortNames([...unknown, ...(outcome.ignored ?? [])]);
+  if (ignored.length === 0 || effect === 'reads') return outcome;
+  return { ...outcome, json: { ...(plainJson(outcome.json) as { readonly [name: string]: Json }), ignored } };
+}
+
+const maxNames = 20;
+const maxNameLength = 64;
+
+function shortNames(names: readonly string[]): string[] {
+  return names.slice(0, maxNames).map((name) => truncate(name, maxNameLength));
 }
 
 function refuseKey({ identity }: RestRequest, opened: OpenedOperation): void {

@@ -25,28 +25,46 @@ export const maxTextBytes = maxBodyBytes;
 export const maxParts = 64;
 const maxFields = 1000;
 
-/** Refuses text that cannot be decoded, where browsers would guess. */
+/** The fields that a route asks for, and the names of the others in the order given. */
+export type GivenForm = { readonly form: Form; readonly unknown: readonly string[] };
+
+const nothing: GivenForm = { form: emptyForm, unknown: [] };
+
 export function parseUrlencoded(encoded: string, requested: RequestedFields): Form {
-  if (encoded === '') return emptyForm;
+  return readUrlencoded(encoded, requested).form;
+}
+
+/** Refuses text that cannot be decoded, where browsers would guess. */
+export function readUrlencoded(encoded: string, requested: RequestedFields): GivenForm {
+  if (encoded === '') return nothing;
   if (encoded.includes('\uFFFD')) throw invalid([{ message: 'The form is not UTF-8 text.' }]);
   return collect(parsePairs(encoded), requested);
 }
 
-/** The query of a POST counts for `f` only. Its other fields are returned too, so that an operation can refuse them. */
-export function parsePostQuery(encoded: string, requested: RequestedFields): Form {
-  if (encoded === '') return emptyForm;
-  const pairs = parsePairs(encoded);
-  const form = collect(
-    pairs.filter(({ name }) => name === 'f'),
-    requested,
-  );
-  for (const { name, value } of pairs)
-    if (name !== undefined && requested.has(name)) form[name] ??= decode(value);
-  return form;
+/** Logs and browser histories contain addresses. */
+const secretNames = new Set(['password', 'newPassword', 'signatureKey', 'key']);
+
+/** The fields of a POST. One that stands in the query and in the body must have the same value there. */
+export function joinForms(query: GivenForm, body: GivenForm): GivenForm {
+  if (query === nothing) return body;
+  const names = [...Object.keys(query.form), ...query.unknown];
+  const problems = names.flatMap((field): Problem[] => {
+    if (secretNames.has(field))
+      return [{ field, message: 'must be sent in the body, never in the address.' }];
+    const [inQuery, inBody] = [query.form[field], body.form[field]];
+    if (inBody === undefined || inBody === inQuery) return [];
+    return [{ field: truncate(field), message: 'has another value in the query than in the body.' }];
+  });
+  if (problems.length > 0) throw invalid(problems.slice(0, maxParts));
+  return {
+    form: { ...query.form, ...body.form },
+    unknown: [...new Set([...query.unknown, ...body.unknown])],
+  };
 }
 
-function collect(pairs: readonly Pair[], requested: RequestedFields): Record<string, Raw> {
+function collect(pairs: readonly Pair[], requested: RequestedFields): GivenForm {
   const form: Record<string, Raw> = {};
+  const unknown: string[] = [];
   const seen = new Set<string | undefined>();
   const problems: Problem[] = [];
   for (const { name, value } of pairs) {
@@ -57,9 +75,10 @@ function collect(pairs: readonly Pair[], requested: RequestedFields): Record<str
       if (text === undefined) problems.push({ field: truncate(name), message: notDecodable });
       else form[name] = text;
     } else if (!isPercentEncoded(value)) problems.push({ field: truncate(name), message: notDecodable });
+    else unknown.push(name);
     seen.add(name);
   }
-  if (problems.length === 0) return form;
+  if (problems.length === 0) return { form, unknown };
   const distinct = new Map(problems.map((problem) => [formatProblem(problem), problem]));
   throw invalid([...distinct.values()].slice(0, maxParts));
 }

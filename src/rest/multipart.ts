@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { asServiceError } from '../http/errors.ts';
 import { ServiceError, invalidField, tooLarge } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
+import { type GivenForm, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
 
 /** Every part is read as bytes, so that text is decoded in one way only. */
 export function multipartOptions(maxFileBytes: number) {
@@ -27,20 +27,21 @@ export async function readMultipart(
   request: FastifyRequest,
   requested: RequestedFields,
   maxFileBytes: number,
-): Promise<Form> {
+): Promise<GivenForm> {
   const body = request.countedBody ?? request.raw;
   const form: Record<string, Raw> = {};
+  const unknown: string[] = [];
   try {
-    await readParts(withRaw(request, body), requested, maxFileBytes, form);
+    await readParts(withRaw(request, body), requested, maxFileBytes, { form, unknown });
   } catch (error) {
     // The plugin skips a part named like a property of every object, and reports it after all other parts.
-    if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
+    if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return { form, unknown };
     // Without this, the rest of the body would stay on the connection, in front of the next request.
     body.unpipe();
     body.resume();
     throw multipartError(error);
   }
-  return form;
+  return { form, unknown };
 }
 
 /** Browsers send an empty file part for a control without a file, so it counts as absent. */
@@ -48,7 +49,7 @@ async function readParts(
   request: FastifyRequest,
   requested: RequestedFields,
   maxFileBytes: number,
-  form: Record<string, Raw>,
+  { form, unknown }: { form: Record<string, Raw>; unknown: string[] },
 ): Promise<void> {
   const seen = new Set<string>();
   for await (const part of partsOf(request)) {
@@ -57,6 +58,7 @@ async function readParts(
     seen.add(name);
     if (part.type !== 'file') continue;
     if (!requested.has(name)) {
+      unknown.push(name);
       part.file.resume();
       continue;
     }

@@ -8,7 +8,7 @@ import type { Identity } from '../lib/caller.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
 import type { RequestContext } from './call.ts';
 import { requestedFields } from './fields.ts';
-import { type Form, type RequestedFields, parseUrlencoded, textIn } from './form.ts';
+import { type Form, type GivenForm, type RequestedFields, parseUrlencoded, textIn } from './form.ts';
 import type { RequestAudit } from './request-audit.ts';
 import { type Format, dataFormats, formats, readFormat } from './response.ts';
 import { type Entry, fieldsOf } from './tree.ts';
@@ -53,7 +53,7 @@ export type Target = {
 };
 
 /** Fields of a `GET` stand in both. */
-export type ReadRequest = Target & { readonly form: Form; readonly query: Form };
+export type ReadRequest = Target & GivenForm & { readonly query: Form };
 
 type FormattedRequest = ReadRequest & { readonly format: Format };
 
@@ -139,14 +139,19 @@ function queryOf({ raw: { url = '' } }: FastifyRequest): string {
 }
 
 /** Until the form is read, only the query and Accept name a format. */
-export function guessFormat(request: FastifyRequest): Format {
-  const { accept } = request.headers;
+export function guessFormat(request: FastifyRequest, pagesAreDefault: boolean): Format {
+  const usual = usualFormat(request, pagesAreDefault);
   try {
     const form = parseUrlencoded(queryOf(request), new Map([['f', 'text']]));
-    return readFormat(textIn(form, 'f'), accept) ?? 'json';
+    return readFormat(textIn(form, 'f'), usual) ?? 'json';
   } catch {
-    return prefersHtml(accept) ? 'html' : 'json';
+    return usual;
   }
+}
+
+/** Of a request that names no format, to a tree with pages. */
+export function usualFormat({ headers }: FastifyRequest, pagesAreDefault: boolean): Format {
+  return pagesAreDefault || prefersHtml(headers.accept) ? 'html' : 'json';
 }
 
 export const maxNextLength = 4096;

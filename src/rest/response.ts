@@ -1,6 +1,6 @@
 // The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
-import { type Body, jsonBody, jsonHeaders, prefersHtml, SharedAnswers } from '../http/answers.ts';
+import { type Body, jsonBody, jsonHeaders, SharedAnswers } from '../http/answers.ts';
 import { type Json, SharedJson, toText } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
@@ -12,11 +12,11 @@ export type Format = (typeof formats)[number] | 'csv';
 
 export function readFormat(
   f: string | undefined,
-  accept: string | undefined,
+  usual: Format,
   allowed: readonly Format[] = formats,
 ): Format | undefined {
   const name = f?.trim().toLowerCase() ?? '';
-  if (name === '') return allowed.includes('html') && prefersHtml(accept) ? 'html' : 'json';
+  if (name === '') return allowed.find((format) => format === usual) ?? 'json';
   return allowed.find((format) => format === name);
 }
 

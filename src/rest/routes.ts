@@ -110,7 +110,7 @@ async function sendError(
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { responder, authenticator, store, errorStatus200 }: TreeOptions,
+  { responder, authenticator, store, errorStatus200, pagesAreDefault }: TreeOptions,
 ): Promise<FastifyReply | Body> {
   const { rest } = request;
   const error = explain(asServiceError(thrown), rest?.identity, store);
@@ -120,7 +120,7 @@ async function sendError(
   noteError(request, error, auditEntry === undefined ? undefined : { address, auditEntry });
   if (!error) request.log.error({ err: thrown, auditEntry }, 'request failed');
   void reply.headers(response.headers);
-  const format = rest?.format ?? guessFormat(request);
+  const format = rest?.format ?? guessFormat(request, pagesAreDefault);
   if (responder && format === 'html') {
     const identity = rest?.identity ?? (await identifySession(request, authenticator.identify));
     const { problems = [], onPage } = error ?? {};

@@ -20,6 +20,11 @@ export function answerOf({ operation, resource }: Entry): AnswerSchema {
   return (operation ?? resource).answer;
 }
 
+/** Whether the operation changes given fields of a thing and keeps the others. */
+export function changesExisting({ route, operation, resource }: Entry): boolean {
+  return operation !== undefined && (operation === resource.onPost || /\/(edit|update)$/.test(route));
+}
+
 export function fieldsOf({ operation, resource }: Entry): Fields {
   return (operation ?? resource).fields;
 }

@@ -3,6 +3,7 @@
 //
 // A table holds rows by key; a cell holds one value that always exists. All values are immutable. `Store.update` is
 // the only way to change them (transaction.ts).
+import { isDeepStrictEqual } from 'node:util';
 import type { AuditFields } from '../lib/audit-fields.ts';
 
 export type Table<T> = {
@@ -36,6 +37,16 @@ export function complete<T>(value: T, defaults: unknown): T {
   const fields = Object.keys(defaults ?? {});
   if (fields.every((field) => field in (value as object))) return value;
   return { ...(defaults as T), ...value };
+}
+
+/** The row after a change at `at`; the row itself if the change has the values that it has already. */
+export function updated<T extends { readonly updatedAt: number }>(
+  row: T,
+  change: Partial<NoInfer<T>>,
+  at: number,
+): T {
+  const after = { ...row, ...change };
+  return isDeepStrictEqual(after, row) ? row : { ...after, updatedAt: at };
 }
 
 /** A cell of any type. */

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { answerObject, time, total } from '../rest/answer.ts';
+import { answerObject, time, total, ignored } from '../rest/answer.ts';
 import { integer } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { type CsvRow, type Resource, items, resource } from '../rest/resource.ts';
@@ -80,6 +80,7 @@ const progressAnswer = answerObject('Progress', 'How far a job is.', {
 });
 
 export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
+  ignored,
   status: z.strictObject({ state, code, messages: messagesAnswer }),
   jobId: z
     .string()

@@ -4,7 +4,7 @@ import { ServiceError, isUnavailable, problemsOf } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { isXmlText } from '../lib/text.ts';
-import { answerObject, time } from '../rest/answer.ts';
+import { answerObject, time, ignored } from '../rest/answer.ts';
 import { file, text } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { succeeded } from '../rest/outcome.ts';
@@ -35,6 +35,7 @@ const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
 const uploadsAnswer = answerObject('Uploads', 'The uploaded files.', { items: z.array(uploadAnswer) });
 
 const uploadedAnswer = answerObject('Uploaded', 'The new upload.', {
+  ignored,
   status: z.literal('success'),
   item: uploadAnswer,
 });

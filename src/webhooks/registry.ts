@@ -2,6 +2,7 @@
 import { maskedValue } from '../lib/audit-fields.ts';
 import { invalid, problemsOf, requireVersion, ServiceError } from '../lib/errors.ts';
 import { versionOf } from '../lib/json.ts';
+import { updated } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
 import { clearFailures } from './sending/failure-window.ts';
@@ -41,7 +42,7 @@ export function editWebhook(
   // The request was checked before, but the webhook may have changed since.
   const kept = headersAfter(traits, webhook);
   if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
-  const edited: Webhook = { ...webhook, ...traits, headers: kept.headers, updatedAt: at };
+  const edited = updated(webhook, { ...traits, headers: kept.headers }, at);
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
@@ -74,9 +75,8 @@ export function activateWebhook(transaction: Transaction, id: string, at: number
     deactivatedAt: null,
     deactivatedBy: null,
     warning: null,
-    updatedAt: at,
   };
-  transaction.put(webhooks, { ...webhook, ...activation });
+  transaction.put(webhooks, updated(webhook, activation, at));
   clearFailures(transaction, id);
 }
 
@@ -94,7 +94,7 @@ export function deactivateWebhook(
     deactivatedBy: by,
     deactivations: deactivations + 1,
   };
-  transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
+  if (active) transaction.put(webhooks, updated(webhook, deactivation, at));
   endRedeliveries(transaction, id);
   transaction.deliveries.discardPending(id, at);
 }

@@ -277,8 +277,8 @@ function settingsResource(store: ReadableStore): Resource {
   });
 }
 
-function settingsToJson(settings: WebhookSettings): AnswerOf<typeof settingsAnswer> {
-  return { ...settings, status: 'success' };
+function settingsToJson(settings: WebhookSettings) {
+  return { ...settings, status: 'success' as const };
 }
 
 const allWebhooksAnswer = answerObject('AllWebhooks', 'The operation succeeded.', {

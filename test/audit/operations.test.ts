@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/tree.ts';
 import { type Around, takeTour } from '../documents/reference/api-tour.ts';
 import { perFile } from '../kit/cleanup.ts';
-import { type Server, startServer } from '../kit/server.ts';
+import { type Server, password, startServer } from '../kit/server.ts';
 import { entriesOf, newEntries } from './kit.ts';
 
 type Fields = Record<string, string>;
@@ -57,6 +57,7 @@ async function visitBeneath(server: Server, service: string, around: Around): Pr
   await call(`${webhook}/edit`, { headers: '{"X-Key":"a secret value"}' });
   for (const operation of ['redeliver', 'dismiss', 'rotateKey', 'deactivate', 'activate', 'delete'])
     await call(`${webhook}/${operation}`);
+  await call(`${all}/deleteAll`);
 }
 
 it('every operation leaves one entry when it succeeds, and no read does', async () => {
@@ -77,6 +78,12 @@ it('every operation leaves one entry when it succeeds, and no read does', async 
   await takeTour(countEntries);
   for (const service of ['World.MapServer', 'Maps/Roads.MapServer'])
     await visitBeneath(shared, service, countEntries);
+  const others: [string, Fields][] = [
+    ['services/webhooks/deleteAll', {}],
+    ['generateToken', { username: 'administrator', password }],
+  ];
+  for (const [operation, fields] of others)
+    await countEntries(shared, `POST ${operation}`, () => post(shared, operation, fields));
   expect([...recorded].sort()).toEqual(operations.sort());
 });
 
@@ -85,12 +92,13 @@ const needNoField = [
   'services/webhooks/settings',
   'services/webhooks/activateAll',
   'services/webhooks/deactivateAll',
+  'services/webhooks/deleteAll',
   'services/webhooks/redeliver',
   'system/upgrades/deleteImportedManifest',
 ];
 
 describe('every operation with a token', () => {
-  const withToken = () => operations.filter((name) => !name.startsWith('tokens/'));
+  const withToken = () => operations.filter((name) => !/^tokens\/|^generateToken$/.test(name));
   /** The ids do not exist, so that an allowed caller gets 404 or 400. */
   const pathOf = (operation: string) =>
     operation.replaceAll('{service}', 'None.Such').replaceAll(/\{\w+\}/g, 'None');

@@ -55,7 +55,10 @@ describe('oauth2/revokeToken', () => {
     for (const field of ['auth_token', 'token']) {
       const signedIn = await server.post('/tokens/generateToken', { username: 'member', password });
       const { token } = signedIn.json<{ token: string }>();
-      expect((await server.post(path, { client_id: 'x', [field]: token })).json()).toEqual({ success: true });
+      expect((await server.post(path, { client_id: 'x', [field]: token })).json()).toEqual({
+        success: true,
+        ignored: ['client_id'],
+      });
       expect((await server.get(`/admin?f=json&token=${token}`)).json()).toMatchObject({
         error: { code: 498 },
       });

@@ -75,14 +75,36 @@ describe('requests with a query or an urlencoded form', () => {
     expect(await post(['a', 'b'])).toBe(415);
   });
 
-  it('may contain f in the query of a POST; the form overrides it, and other fields there are ignored', async () => {
-    expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(401);
+  it('may have fields of a POST in the query, in the body, or with the same value in both', async () => {
+    expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(200);
     expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');
-    expect((await server.post(`${mode}?f=pjson`, { token, f: 'json' })).body).not.toContain('\n');
-    expect((await server.post(`${mode}?x=1&x=2&y=%zz`, { token })).statusCode).toBe(200);
-    expect((await server.post(`${mode}?token=1&token=%zz`, { token })).statusCode).toBe(200);
-    expect((await server.post(`${mode}?f=json&f=json`, { token })).statusCode).toBe(400);
+    expect((await server.post(`${mode}?f=json`, { token, f: 'json' })).statusCode).toBe(200);
+    const differs = await server.post(`${mode}?f=pjson`, { token, f: 'json' });
+    expect(differs.statusCode).toBe(400);
+    expect(differs.json()).toMatchObject({
+      error: { details: ['f: has another value in the query than in the body.'] },
+    });
+    for (const bad of ['x=1&x=2', 'y=%zz', 'f=json&f=json', 'token=1&token=2'])
+      expect((await server.post(`${mode}?${bad}`, { token })).statusCode, bad).toBe(400);
+    const both = await server.post(`${mode}/update?isReadOnly=true`, { token, message: 'In the body' });
+    expect(both.statusCode).toBe(200);
+    expect((await server.get(`${mode}?token=${token}`)).json()).toMatchObject({
+      isReadOnly: true,
+      message: 'In the body',
+    });
+    await server.post(`${mode}/update?isReadOnly=false&token=${token}`);
   });
+
+  it.each(['password', 'newPassword', 'signatureKey', 'key'])(
+    'must not have %s in the query of a POST',
+    async (name) => {
+      const answer = await server.post(`${mode}/update?isReadOnly=true&${name}=x`, { token });
+      expect(answer.statusCode).toBe(400);
+      expect(answer.json()).toMatchObject({
+        error: { details: [`${name}: must be sent in the body, never in the address.`] },
+      });
+    },
+  );
 
   it('may have one trailing slash in the path', async () => {
     for (const path of ['/health', '/admin', '/admin/mode', '/admin/services/Maps', '/tokens']) {

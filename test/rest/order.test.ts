@@ -149,8 +149,8 @@ it('with PROFILE=family JSON errors of REST have the status 200 and the same bod
   expect(json.statusCode).toBe(200);
   expect(json.json<Body>().error.code).toBe(499);
   expect((await lenient.get('/tokens/nothing')).statusCode).toBe(200);
-  expect((await lenient.get('/admin/services/%ff?f=json')).json<Body>().error.code).toBe(404);
-  expect((await lenient.get('/admin/services/%ff?f=json')).statusCode).toBe(200);
+  expect((await lenient.get('/admin/nothing?f=json')).json<Body>().error.code).toBe(404);
+  expect((await lenient.get('/admin/nothing?f=json')).statusCode).toBe(200);
   expect((await lenient.get('/admin', { accept: 'text/html' })).statusCode).toBe(401);
   expect((await lenient.get('/nothing')).statusCode).toBe(404);
   expect((await lenient.soap('<Nothing/>')).statusCode).toBe(500);

@@ -41,6 +41,8 @@ export type StewardCatalog = {
     readonly parentType?: string;
     readonly url?: string | null;
     readonly access?: 'public' | 'organization' | 'administrators';
+    /** Kept and returned, as those of a service that is created. */
+    readonly [member: string]: unknown;
   }[];
 };
 

@@ -8,6 +8,7 @@ import {
   keyOfService,
   rootFolder,
 } from '../catalog/catalog.ts';
+import { keepDefinition, maxDefinitionBytes, noDefinition } from '../catalog/definition.ts';
 import { fileServiceFields, folderFields } from '../catalog/fields.rest.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import { isJsonObject } from '../lib/json.ts';
@@ -22,9 +23,6 @@ const fileSchema = z.strictObject(
   'must be an object with the arrays folders and services',
 );
 
-/** The REST API returns these with the fields of a service. A loaded service gets new ones. */
-const ignoredServiceKeys = ['createdAt', 'updatedAt'];
-
 export function readCatalogFile(content: string): CatalogFileResult {
   let json: unknown;
   try {
@@ -34,8 +32,8 @@ export function readCatalogFile(content: string): CatalogFileResult {
   }
   const file = fileSchema.safeParse(json);
   if (!file.success) return { problems: file.error.issues.map(toProblem) };
-  const folderEntries = readEntries('folders', file.data.folders, folderFields);
-  const serviceEntries = readEntries('services', file.data.services, fileServiceFields, ignoredServiceKeys);
+  const folderEntries = readEntries('folders', file.data.folders, folderFields());
+  const serviceEntries = readEntries('services', file.data.services, fileServiceFields, keepMembers);
   const { allFolders, problems } = addMissingFolders(folderEntries.valid, serviceEntries.valid);
   const allProblems = [
     ...folderEntries.problems,
@@ -48,18 +46,28 @@ export function readCatalogFile(content: string): CatalogFileResult {
   return { catalog: { folders: allFolders, services: serviceEntries.valid.map(({ values }) => values) } };
 }
 
+/** What becomes of the members that are no fields. */
+type KeepMembers = (entry: Readonly<Record<string, unknown>>) => object | { readonly problem: string };
+
+const keepMembers: KeepMembers = (entry) => {
+  const kept = keepDefinition(entry);
+  if (kept.definition === noDefinition) return {};
+  const isTooLarge = Buffer.byteLength(JSON.stringify(kept.definition)) > maxDefinitionBytes;
+  return isTooLarge ? { problem: `has other members of more than ${maxDefinitionBytes} bytes.` } : kept;
+};
+
 type Entry<T> = { readonly index: number; readonly values: T };
 
 function readEntries<F extends Fields>(
   listName: string,
   entries: readonly unknown[],
   fields: F,
-  ignoredKeys: readonly string[] = [],
+  keep?: KeepMembers,
 ): { valid: Entry<Values<F>>[]; problems: Problem[] } {
   const valid: Entry<Values<F>>[] = [];
   const problems: Problem[] = [];
   for (const [index, entry] of entries.entries()) {
-    const read = readEntry(`${listName}[${index}]`, entry, fields, ignoredKeys);
+    const read = readEntry(`${listName}[${index}]`, entry, fields, keep);
     if ('problems' in read) problems.push(...read.problems);
     else valid.push({ index, values: read.values });
   }
@@ -70,7 +78,7 @@ function readEntry<F extends Fields>(
   path: string,
   entry: unknown,
   fields: F,
-  ignoredKeys: readonly string[],
+  keep: KeepMembers | undefined,
 ): { values: Values<F> } | { problems: Problem[] } {
   if (!isJsonObject(entry)) return { problems: [{ field: path, message: 'must be an object.' }] };
   const problems: Problem[] = [];
@@ -84,8 +92,13 @@ function readEntry<F extends Fields>(
     if ('problems' in parsed) problems.push(...problemsOf(`${path}.${name}`, parsed.problems));
     else values[name] = parsed.value;
   }
+  if (keep) {
+    const kept = keep(entry);
+    if ('problem' in kept) problems.push({ field: path, message: kept.problem });
+    return problems.length > 0 ? { problems } : { values: { ...values, ...kept } as unknown as Values<F> };
+  }
   for (const key of Object.keys(entry)) {
-    if (Object.hasOwn(fields, key) || ignoredKeys.includes(key)) continue;
+    if (Object.hasOwn(fields, key)) continue;
     problems.push({ field: path, message: `has the unknown key ${JSON.stringify(truncate(key))}.` });
   }
   return problems.length > 0 ? { problems } : { values: values as Values<F> };

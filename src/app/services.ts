@@ -12,6 +12,7 @@ import { generateTokenOperation } from '../auth/tokens.rest.ts';
 import { securityResource } from '../auth/users.rest.ts';
 import { CatalogCache } from '../catalog/catalog-cache.ts';
 import { pathOfService } from '../catalog/catalog.ts';
+import { serviceJobsResource } from '../catalog/running.rest.ts';
 import { directoryResource } from '../catalog/directory.rest.ts';
 import { catalogResource } from '../catalog/rest.ts';
 import type { Config } from '../config/config.ts';
@@ -252,7 +253,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     services: catalogResource({
       store,
       catalogCache,
+      runtime,
+      rules: config.rules,
       limits: config,
+      jobUrl: (id) => `${urls.admin}/jobs/${id}`,
       baseUrl: () => urls.catalog,
       soapPath: urls.catalogPagePath,
       webhooksOf: (service) => ({
@@ -288,7 +292,12 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
   };
   // Programs of this family sign in there too.
   const generateToken = generateTokenOperation({ signInService, urls });
-  const root: Resource = rootResource(installed, home, { resources, operations: { generateToken } });
+  const jobs = serviceJobsResource({ store, runtime });
+  const root: Resource = rootResource(installed, home, {
+    resources,
+    unlisted: { jobs },
+    operations: { generateToken },
+  });
   return root;
 }
 

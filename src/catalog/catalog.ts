@@ -1,6 +1,7 @@
 // Folders and services, and the rules for changing them.
 import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
+import { type ConfiguredState, type Definition, noDefinition } from './definition.ts';
 import { invalid, type Problem, requireVersion, ServiceError } from '../lib/errors.ts';
 import { type Cell, type Reader, type Table, updated } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -28,11 +29,20 @@ type ServiceTraits = {
   readonly parentType: string;
   readonly url: string | null;
   readonly access: ServiceAccess;
+  readonly definition: Definition;
+  /** The catalogs for clients leave a stopped service out. */
+  readonly configuredState: ConfiguredState;
 };
 
-type NewService = ServiceId & ServiceTraits;
+type Later = 'definition' | 'configuredState';
 
-export type Service = NewService & { readonly createdAt: number; readonly updatedAt: number };
+type NewService = ServiceId & Omit<ServiceTraits, Later> & Partial<Pick<ServiceTraits, Later>>;
+
+export type Service = ServiceId & ServiceTraits & { readonly createdAt: number; readonly updatedAt: number };
+
+export function isStarted({ configuredState }: Service): boolean {
+  return configuredState === 'STARTED';
+}
 
 /** The root holds services, but is not stored or listed as a folder. */
 export const rootFolder = '/';
@@ -48,11 +58,12 @@ export const folders: Table<Folder> = {
 export const services: Table<Service> = {
   name: 'services',
   keyOf: keyOfService,
-  defaults: {},
+  defaults: { definition: noDefinition, configuredState: 'STARTED' },
   bytesOf: bytesOfService,
-  auditFields: ({ createdAt: _createdAt, updatedAt: _updatedAt, ...fields }) => ({
+  auditFields: ({ definition, createdAt: _createdAt, updatedAt: _updatedAt, ...fields }) => ({
     ...fields,
     url: fields.url === null ? null : new SecretUrl(fields.url),
+    service: textOf(definition),
   }),
 };
 const catalogLoaded: Cell<boolean> = {
@@ -62,9 +73,15 @@ const catalogLoaded: Cell<boolean> = {
 };
 
 export function bytesOfService(service: NewService): number {
-  const { access: _access, ...fields } = service;
-  const texts = Object.values<unknown>(fields).filter((field) => typeof field === 'string');
-  return texts.reduce((sum, text) => sum + xmlBytes(text), 0);
+  const { access: _access, configuredState: _state, definition, ...fields } = service;
+  const texts = [...Object.values<unknown>(fields), textOf(definition)];
+  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? xmlBytes(text) : 0), 0);
+}
+
+function textOf(definition = noDefinition): string {
+  return definition === noDefinition || Object.keys(definition).length === 0
+    ? ''
+    : JSON.stringify(definition);
 }
 
 function bytesOfFolder({ folderName, description }: Folder): number {
@@ -216,6 +233,7 @@ export function createService(
 
 function newService(service: NewService, at: number): Service {
   const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;
+  const { definition = noDefinition, configuredState = 'STARTED' } = service;
   // One literal instead of two spreads gives all services the same hidden class in V8, which takes two thirds of
   // the memory. Answers have the fields in this order.
   return {
@@ -227,6 +245,8 @@ function newService(service: NewService, at: number): Service {
     parentType,
     url,
     access,
+    definition,
+    configuredState,
     createdAt: at,
     updatedAt: at,
   };

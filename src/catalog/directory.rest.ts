@@ -5,7 +5,7 @@ import { SharedJson, toText } from '../lib/json.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
 import type { CatalogCache } from './catalog-cache.ts';
-import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';
+import { folderOrServiceNotFound, fullNameOf, isStarted, rootFolder } from './catalog.ts';
 import { audienceOf } from './listing.ts';
 
 type DirectoryOptions = {
@@ -68,7 +68,7 @@ function list(
     return {
       currentVersion: version,
       folders: folderName === rootFolder ? folders : [],
-      services: (byFolder.get(folderName) ?? []).map((service) => ({
+      services: (byFolder.get(folderName) ?? []).filter(isStarted).map((service) => ({
         name: fullNameOf(service),
         type: service.type,
       })),

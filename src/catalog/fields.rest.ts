@@ -2,8 +2,9 @@
 // same rules.
 import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
-import { choice, clearable, httpUrl, text, version } from '../rest/field-types.ts';
+import { choice, clearable, httpUrl, jsonObject, refuse, text, version } from '../rest/field-types.ts';
 import { accesses, audiences, rootFolder } from './catalog.ts';
+import { maxDefinitionBytes } from './definition.ts';
 
 const nameRule =
   '1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
@@ -14,8 +15,8 @@ const serviceNames = {
 };
 const folderNames = {
   pattern:
-    /^(?!\s)(?!(?:webhooks|createFolder|createService)$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|.]{1,128}(?<!\s)$/iu,
-  allowed: `${nameRule}, no dot, and not webhooks, createFolder or createService`,
+    /^(?!\s)(?!(?:webhooks|createFolder|createService|exists)$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|.]{1,128}(?<!\s)$/iu,
+  allowed: `${nameRule}, no dot, and not webhooks, createFolder, createService or exists`,
 };
 const serviceTypes = {
   pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
@@ -46,9 +47,56 @@ const fields = {
   }),
 };
 
-export const folderFields = {
-  folderName: fields.folderName,
-  description: fields.description.default(''),
+const words = { pattern: /^\w{1,128}$/, allowed: '1 to 128 letters of ASCII, digits or _' };
+
+export type FolderNameRule = { readonly folderNamesAreWords: boolean };
+
+export function folderFields({ folderNamesAreWords }: FolderNameRule = { folderNamesAreWords: false }) {
+  return {
+    folderName: folderNamesAreWords
+      ? fields.folderName.check(z.refine((name) => words.pattern.test(name), `must be ${words.allowed}.`))
+      : fields.folderName,
+    description: fields.description.default(''),
+  };
+}
+
+/** The fields that a member of `service` may stand for. */
+const textMembers = [
+  'folderName',
+  'serviceName',
+  'type',
+  'description',
+  'capabilities',
+  'parentType',
+  'url',
+  'access',
+];
+
+const serviceObject = jsonObject(maxDefinitionBytes)
+  .transform((object, context) => {
+    const wrong = textMembers.filter(
+      (name) => !['string', 'undefined'].includes(typeof (object[name] ?? '')),
+    );
+    return wrong.length === 0
+      ? object
+      : refuse(context, [`the values of ${wrong.join(', ')} must be texts.`]);
+  })
+  .optional();
+
+/** Both names are known in this family of APIs. */
+const objectFields = {
+  service: serviceObject.meta({
+    label: 'As JSON',
+    description:
+      'The service as a JSON object of at most 64 KiB. Its members stand for the fields of their names, which win; all others are kept and returned.',
+    isAdvanced: true,
+    spreads: true,
+  }),
+  serviceJson: serviceObject.meta({
+    description: 'Another name of service.',
+    control: 'hidden',
+    spreads: true,
+  }),
 };
 
 export const createFields = {
@@ -62,6 +110,7 @@ export const createFields = {
   parentType: fields.parentType.default('').meta({ isAdvanced: true }),
   url: fields.url.optional().meta({ isAdvanced: true }),
   access: fields.access.default('public'),
+  ...objectFields,
 };
 
 export const editFields = {
@@ -70,12 +119,15 @@ export const editFields = {
   parentType: clearable(fields.parentType),
   url: clearable(fields.url),
   access: fields.access.optional(),
+  ...objectFields,
   version: version(),
 };
 
 /** The folder of a service in the catalog file need not exist yet, so the name must be one that a folder may have. */
+const { service: _service, serviceJson: _serviceJson, ...ownFields } = createFields;
+
 export const fileServiceFields = {
-  ...createFields,
+  ...ownFields,
   folderName: z.preprocess(
     (raw) => (raw === rootFolder ? undefined : raw),
     fields.folderName.default(rootFolder),

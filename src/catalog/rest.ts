@@ -1,18 +1,18 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
-import { ServiceError } from '../lib/errors.ts';
+import { type Problem, ServiceError } from '../lib/errors.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
-import { answerObject, time } from '../rest/answer.ts';
+import { answerObject, openAnswerObject, time } from '../rest/answer.ts';
+import { toNfc } from '../lib/text.ts';
+import { text } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { succeeded } from '../rest/outcome.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
-import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
-  type CatalogLimits,
   type Folder,
   type Service,
   type ServiceAccess,
@@ -27,18 +27,21 @@ import {
   fileNameOf,
   findFolder,
   folderOrServiceNotFound,
+  isStarted,
   mayList,
   pathOfService,
   rootFolder,
   serviceInFolder,
   unknownFolder,
 } from './catalog.ts';
-import { createFields, editFields, folderFields } from './fields.rest.ts';
+import { keepDefinition, ownJson, serviceToJson } from './definition.ts';
+import { type FolderNameRule, createFields, editFields, folderFields } from './fields.rest.ts';
 import { audienceOf } from './listing.ts';
 import { folderView, rootView } from './pages/browse.ts';
+import { type RunningOptions, startOperation, statusResource, stopOperation } from './running.rest.ts';
 import { type ServiceViewOptions, serviceView } from './pages/service.ts';
 
-const serviceAnswer = answerObject('Service', 'A service of the catalog.', {
+const ownAnswer = {
   folderName: z.string().describe('The folder, or / for the root.'),
   serviceName: z.string(),
   type: z.string(),
@@ -52,11 +55,19 @@ const serviceAnswer = answerObject('Service', 'A service of the catalog.', {
   access: z.enum(accesses).describe('Who sees the service.'),
   createdAt: time,
   updatedAt: time,
-});
+};
+
+const listedAnswer = answerObject('ListedService', 'A service of the catalog.', ownAnswer);
+
+const serviceAnswer = openAnswerObject(
+  'Service',
+  'A service of the catalog, with the other members that it was given.',
+  ownAnswer,
+);
 
 const contents = {
   folders: z.array(z.string()).describe('The names of the folders that the caller may see.'),
-  services: z.array(serviceAnswer).describe('The services that the caller may see.'),
+  services: z.array(listedAnswer).describe('The services that the caller may see.'),
 };
 
 const catalogAnswer = answerObject('Catalog', 'The root of the catalog.', {
@@ -71,15 +82,15 @@ const folderAnswer = answerObject('Folder', 'A folder of the catalog.', {
   folders: z.array(z.string()).describe('Always empty: folders have one level.'),
 });
 
-type CatalogOptions = ServiceViewOptions & {
-  readonly store: ReadableStore;
-  readonly catalogCache: CatalogCache;
-  readonly limits: CatalogLimits;
-  /** Runs in the update that makes the change. */
-  readonly notify: (transaction: Transaction, change: ServiceChange, id: ServiceId, at: number) => void;
-  readonly resources: Record<string, Resource>;
-  readonly serviceResources: Record<string, Resource<Service>>;
-};
+type CatalogOptions = ServiceViewOptions &
+  Omit<RunningOptions, 'notify'> & {
+    readonly catalogCache: CatalogCache;
+    readonly rules: FolderNameRule;
+    /** Runs in the update that makes the change. */
+    readonly notify: (transaction: Transaction, change: ServiceChange, id: ServiceId, at: number) => void;
+    readonly resources: Record<string, Resource>;
+    readonly serviceResources: Record<string, Resource<Service>>;
+  };
 
 export function catalogResource(options: CatalogOptions): Resource {
   const { catalogCache } = options;
@@ -89,10 +100,16 @@ export function catalogResource(options: CatalogOptions): Resource {
     description: 'One service of the catalog.',
     access: 'member',
     answer: serviceAnswer,
-    read: ({ subject }) => subject,
+    read: ({ subject }) => serviceToJson(subject),
     view: (page) => serviceView(options, page),
-    resources: options.serviceResources,
-    operations: { edit: editOperation(options), delete: deleteOperation(options) },
+    isOffered: (found, name) => name !== 'status' && name !== (isStarted(found) ? 'start' : 'stop'),
+    resources: { status: statusResource, ...options.serviceResources },
+    operations: {
+      edit: editOperation(options),
+      delete: deleteOperation(options),
+      start: startOperation(options),
+      stop: stopOperation(options),
+    },
   });
   const folder = resource<Folder>({
     title: 'Folder',
@@ -106,7 +123,11 @@ export function catalogResource(options: CatalogOptions): Resource {
         folders: [],
       })),
     view: (page) => folderView(options, page),
-    operations: { deleteFolder: deleteFolderOperation() },
+    operations: {
+      deleteFolder: deleteFolderOperation(),
+      createService: createServiceOperation<Folder>(options, ({ folderName }) => folderName),
+    },
+    isOffered: (_folder, name) => name !== 'createService',
     items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],
   });
   return resource({
@@ -123,7 +144,8 @@ export function catalogResource(options: CatalogOptions): Resource {
     resources: options.resources,
     operations: {
       createFolder: createFolderOperation(options),
-      createService: createServiceOperation(options),
+      createService: createServiceOperation<unknown>(options, () => undefined),
+      exists: existsOperation(options),
     },
     items: [serviceItems(options, service, () => rootFolder), folderItems(options, folder)],
   });
@@ -161,12 +183,12 @@ function serviceItems<S>(
 
 const allServices = { name: 'Show all services', path: ['services'] };
 
-function createFolderOperation({ limits }: CatalogOptions): Operation {
+function createFolderOperation({ limits, rules }: CatalogOptions): Operation {
   return operation({
     title: 'Create folder',
     description: 'Creates an empty folder.',
     access: 'publisher',
-    fields: folderFields,
+    fields: folderFields(rules),
     run: async ({ values, update }) => {
       const target = `services/${values.folderName}`;
       await update((transaction) => createFolder(transaction, values, limits), { target });
@@ -189,9 +211,13 @@ function deleteFolderOperation(): Operation<Folder> {
   });
 }
 
-function createServiceOperation(options: CatalogOptions): Operation {
+/** `folderOf` is the folder that the path names, if it names one. */
+function createServiceOperation<S>(
+  options: CatalogOptions,
+  folderOf: (subject: S) => string | undefined,
+): Operation<S> {
   const { limits, notify, catalogCache } = options;
-  return operation({
+  return operation<S, typeof createFields>({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
     access: 'publisher',
@@ -200,23 +226,29 @@ function createServiceOperation(options: CatalogOptions): Operation {
       const { folders, services } = catalogCache.listing(audienceOf(caller));
       return { folderName: folders, type: [...new Set(services.map(({ type }) => type))] };
     },
-    check: ({ values: { folderName = rootFolder }, caller }) => {
+    check: ({ subject, values, caller }) => {
+      const inPath = folderOf(subject);
+      const { folderName = inPath ?? rootFolder } = values;
+      if (inPath !== undefined && folderName !== inPath)
+        return { problems: [{ field: 'folderName', message: `must be ${inPath} here, or absent.` }] };
       const exists = folderName === rootFolder || visibleFolder(options, folderName, caller) !== undefined;
       return { problems: exists ? [] : [unknownFolder(folderName)] };
     },
-    run: async ({ values, caller, update }) => {
-      const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
+    run: async ({ subject, values, caller, update }) => {
+      const { serviceName, type, url = null, service, serviceJson, ...given } = values;
+      const folderName = given.folderName ?? folderOf(subject) ?? rootFolder;
+      const traits = { ...given, ...keepDefinition(service ?? serviceJson ?? {}) };
       requireMaySetAccess(caller, values.access);
       const id = { folderName, serviceName, type };
       await update(
         (transaction, at) => {
-          createService(transaction, { ...id, ...traits, url }, { at, limits });
+          createService(transaction, { ...traits, ...id, url }, { at, limits });
           notify(transaction, 'Created', id, at);
         },
         { target: `services/${pathOfService(id)}` },
       );
       const link = { name: 'Open the service', path: ['services', ...pathOfService(id).split('/')] };
-      return succeeded(`The service ${pathOfService(id)} was created.`, link);
+      return { ...succeeded(`The service ${pathOfService(id)} was created.`, link), ...ignoredOf(values) };
     },
   });
 }
@@ -235,16 +267,78 @@ function editOperation({ limits, notify }: CatalogOptions): Operation<Service> {
       access: service.access,
       version: String(service.updatedAt),
     }),
+    check: ({ subject, values }) => ({ problems: renameProblems(subject, values) }),
     run: async ({ subject, values, caller, update }) => {
       requireMaySetAccess(caller, values.access);
-      const { url, version, ...rest } = values;
-      const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
+      const { url, version, service, serviceJson, ...rest } = values;
+      const object = service ?? serviceJson;
+      const change = {
+        ...definedOnly(rest),
+        ...(url !== undefined && { url: url === '' ? null : url }),
+        ...(object && keepDefinition(object)),
+      };
       await update((transaction, at) => {
         const isChanged = editService(transaction, subject, change, { at, limits, version });
         if (isChanged) notify(transaction, 'Updated', subject, at);
       });
       const link = { name: 'Open the service', path: ['services', ...pathOfService(subject).split('/')] };
-      return succeeded(`The service ${fileNameOf(subject)} was changed.`, link);
+      return { ...succeeded(`The service ${fileNameOf(subject)} was changed.`, link), ...ignoredOf(values) };
+    },
+  });
+}
+
+type ServiceObjects = {
+  readonly service?: Readonly<Record<string, unknown>> | undefined;
+  readonly serviceJson?: Readonly<Record<string, unknown>> | undefined;
+};
+
+/** Of two objects, `service` counts. */
+function ignoredOf({ service, serviceJson }: ServiceObjects): { ignored?: string[] } {
+  return service && serviceJson ? { ignored: ['serviceJson'] } : {};
+}
+
+/** Programs send back the names that they have read. */
+function renameProblems(subject: Service, { service, serviceJson }: ServiceObjects): Problem[] {
+  const object = service ?? serviceJson ?? {};
+  const folderName = object.folderName === '' ? rootFolder : object.folderName;
+  const given: Readonly<Record<string, unknown>> = { ...object, folderName };
+  const changed = (['folderName', 'serviceName', 'type'] as const).filter(
+    (name) => (given[name] ?? subject[name]) !== subject[name],
+  );
+  return changed.map((name) => ({
+    field: `service.${name}`,
+    message: `must be ${subject[name]}, or absent.`,
+  }));
+}
+
+const existsFields = {
+  folderName: text({ to: 128 }).optional().describe('The folder; absent or / for the root.'),
+  serviceName: text({ to: 128 })
+    .optional()
+    .describe('The name of the service. Absent: only the folder is asked for.'),
+  type: text({ to: 64 }).optional().describe('The type of the service. Absent: any.'),
+};
+
+const existsAnswer = answerObject('Exists', 'Whether there is such a folder or service.', {
+  exists: z.boolean(),
+});
+
+function existsOperation({ catalogCache }: CatalogOptions): Operation {
+  return operation<unknown, typeof existsFields>({
+    title: 'Look for a folder or service',
+    description: 'Says whether the caller may see such a folder or service.',
+    access: 'member',
+    effect: 'reads',
+    form: 'elsewhere',
+    fields: existsFields,
+    answer: existsAnswer,
+    run: ({ values: { folderName = rootFolder, serviceName, type }, caller }) => {
+      const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(toNfc(folderName));
+      const isMeant = (service: Service) =>
+        (serviceName === undefined || service.serviceName === toNfc(serviceName)) &&
+        (type === undefined || service.type === type);
+      const asksForService = serviceName !== undefined || type !== undefined;
+      return { json: { exists: asksForService ? (listed?.some(isMeant) ?? false) : listed !== undefined } };
     },
   });
 }
@@ -296,7 +390,7 @@ function listingJson(
   head: () => { readonly [key: string]: Json },
 ): SharedJson {
   const audience = audienceOf(caller);
-  const services = () => catalogCache.listing(audience).byFolder.get(folderName) ?? [];
+  const services = () => (catalogCache.listing(audience).byFolder.get(folderName) ?? []).map(ownJson);
   return new SharedJson(
     () => ({ ...head(), services: services() }),
     (space) =>

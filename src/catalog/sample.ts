@@ -45,5 +45,6 @@ function sample(
 ) {
   const access: ServiceAccess = 'public';
   const id = { folderName, serviceName, type };
-  return { ...id, capabilities, description, parentType: '', url: null, access, ...more };
+  const definition = { recycleStartTime: '00:00' };
+  return { ...id, capabilities, description, parentType: '', url: null, access, definition, ...more };
 }

@@ -5,7 +5,7 @@ import type { ChildForm } from '../soap/envelope.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeAttribute, escapeText } from '../soap/xml/escape.ts';
 import type { CatalogCache } from './catalog-cache.ts';
-import { type Service, addressOfService, fullNameOf, rootFolder } from './catalog.ts';
+import { type Service, addressOfService, fullNameOf, isStarted, rootFolder } from './catalog.ts';
 import { audienceOf } from './listing.ts';
 
 type CatalogSoapOptions = {
@@ -116,7 +116,7 @@ function* foldersXml(folders: readonly string[]): Iterable<string> {
 
 function* servicesXml(services: readonly Service[], baseUrl: string): Iterable<string> {
   yield '<ServiceDescriptions>';
-  for (const service of services) yield serviceXml(service, baseUrl);
+  for (const service of services.filter(isStarted)) yield serviceXml(service, baseUrl);
   yield '</ServiceDescriptions>';
 }
 

@@ -75,6 +75,7 @@ function oidcOf(value: z.output<typeof variables>, issuer: string) {
 export const adminNames: readonly string[] = [
   'assets',
   'generateToken',
+  'jobs',
   'mode',
   'openapi.json',
   'security',

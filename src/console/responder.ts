@@ -129,7 +129,7 @@ export class HtmlResponder {
       address: this.#pages.url(segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
-      children: allowed(resource.resources),
+      children: allowed(resource.resources).filter(({ code }) => resource.isOffered(subject, code)),
       operations,
       form: this.#form.formOn(
         rest,

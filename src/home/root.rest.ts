@@ -18,7 +18,11 @@ const rootAnswer = answerObject('AdministrationRoot', 'The root of the administr
 export function rootResource(
   installed: () => InstalledVersion,
   view: View<unknown>,
-  { resources, operations }: Pick<Resource, 'resources' | 'operations'>,
+  {
+    resources,
+    unlisted,
+    operations,
+  }: Pick<Resource, 'resources' | 'operations'> & { unlisted: Resource['resources'] },
 ): Resource {
   return resource({
     title: 'Administration',
@@ -26,10 +30,10 @@ export function rootResource(
     description: 'The state of this deployment.',
     access: 'member',
     answer: rootAnswer,
-    resources,
+    resources: { ...resources, ...unlisted },
     operations,
-    // Who sees the page has signed in.
-    isOffered: () => false,
+    // Programs use the others.
+    isOffered: (_subject, name) => Object.hasOwn(resources, name),
     view,
     read: () => {
       const { version, build } = installed();

@@ -45,6 +45,10 @@ export class PublicUrls {
     return `${this.linkBase}${this.#settings.ADMIN_PATH}/services`;
   }
 
+  get admin(): string {
+    return this.base + this.#settings.ADMIN_PATH;
+  }
+
   get tokens(): string {
     return this.base + this.#settings.TOKENS_PATH;
   }

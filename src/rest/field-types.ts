@@ -146,13 +146,17 @@ export function file() {
 
 const jsonContent = { control: 'lines', contentMediaType: 'application/json' } as const;
 
-export function jsonObject() {
+export function jsonObject(maxBytes = Infinity) {
   const read = (raw: string, context: z.RefinementCtx) => {
     const result = parseJsonObject(raw);
     return 'problem' in result ? refuse(context, [result.problem]) : result.object;
   };
   return z
     .string()
+    .refine((raw) => Buffer.byteLength(raw) <= maxBytes, {
+      error: `must be at most ${maxBytes} bytes.`,
+      abort: true,
+    })
     .transform(read)
     .meta({ ...jsonContent, contentSchema: { type: 'object' } });
 }

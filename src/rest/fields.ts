@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { oncePer } from '../lib/collections.ts';
 import { type Problem, problemsOf } from '../lib/errors.ts';
 import type { Html } from '../lib/html.ts';
+import { isJsonObject, parseJson } from '../lib/json.ts';
 import { type Form, type Raw, type RequestedFields, textIn } from './form.ts';
 
 export type Field<T = unknown> = z.ZodType<T>;
@@ -46,6 +47,8 @@ export type FieldMeta = {
   readonly isAdvanced?: boolean;
   /** The value of a blank field. Without it, a blank field counts as absent. */
   readonly blankValue?: unknown;
+  /** Whether members of the JSON object stand for the fields of their names that a form lacks. */
+  readonly spreads?: boolean;
   /** What a page shows again of a text that was entered. Default: all of it. */
   readonly shownAgain?: (entered: string) => string;
 };
@@ -78,13 +81,31 @@ export type PickOption = { readonly value: string; readonly label: string; reado
 export function readFields<F extends Fields>(fields: F, form: Form): FieldValues<F> {
   const values: Record<string, unknown> = {};
   const problems: Problem[] = [];
+  const given = spreadMembers(fields, form);
   for (const name in fields) {
-    const parsed = readField(fields[name] as Field, form[name]);
+    const parsed = readField(fields[name] as Field, given[name]);
     if ('problems' in parsed) problems.push(...problemsOf(name, parsed.problems));
     else values[name] = parsed.value;
   }
   return { values: values as Partial<Values<F>>, problems };
 }
+
+/** Texts only: the schema of the object says which members must be texts. `null` counts as blank. */
+function spreadMembers(fields: Fields, form: Form): Form {
+  return spreadFields(fields).reduce((given, name) => {
+    const object = parseJson(textIn(form, name) ?? '');
+    if (!isJsonObject(object)) return given;
+    const members = Object.keys(fields).flatMap((member): [string, string][] => {
+      const value = Object.hasOwn(object, member) ? (object[member] ?? '') : undefined;
+      return typeof value === 'string' ? [[member, value]] : [];
+    });
+    return { ...Object.fromEntries(members), ...given };
+  }, form);
+}
+
+const spreadFields = oncePer((fields: Fields): readonly string[] =>
+  Object.keys(fields).filter((name) => metaOf(fields[name] as Field).spreads),
+);
 
 /** Most fields have one problem; a file or a list of headers may have many. */
 export function readField(
@@ -213,6 +234,7 @@ const formKeys: Record<keyof FieldMeta, true> = {
   isRequiredInForm: true,
   isAdvanced: true,
   blankValue: true,
+  spreads: true,
   shownAgain: true,
 };
 

@@ -36,7 +36,7 @@ export type Resource<S = unknown> = {
   readonly view: View<S> | undefined;
   /** The operation whose form the page shows. Without one: that of `onPost`. The view then gets no JSON. */
   readonly form: string | undefined;
-  /** The operations that the page lists now: not those that would be refused. */
+  /** The operations and resources that the page lists now: not those that would be refused, or are for programs. */
   readonly isOffered: (subject: S, operation: string) => boolean;
   /** Whether something on the page is in progress: browsers without scripts then reload the page. */
   readonly isInProgress: (subject: S) => boolean;

@@ -80,6 +80,11 @@ it('every operation leaves one entry when it succeeds, and no read does', async 
     await visitBeneath(shared, service, countEntries);
   const others: [string, Fields][] = [
     ['services/webhooks/deleteAll', {}],
+    ['services/World.MapServer/stop', {}],
+    ['services/World.MapServer/start', {}],
+    ['services/Maps/Roads.MapServer/stop', {}],
+    ['services/Maps/Roads.MapServer/start', {}],
+    ['services/Maps/createService', { serviceName: 'Extra', type: 'MapServer' }],
     ['generateToken', { username: 'administrator', password }],
   ];
   for (const [operation, fields] of others)

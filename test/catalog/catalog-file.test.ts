@@ -52,7 +52,7 @@ describe('a catalog file', () => {
           { ...service, type: '1' },
           { ...service, url: 'ftp://x' },
           { ...service, access: 'me' },
-          { ...service, extra: 1 },
+          { ...service, extra: 'x'.repeat(66_000) },
           { serviceName: 'y' },
           { ...service, serviceName: 'x' },
           { ...service, serviceName: 'X' },
@@ -104,7 +104,7 @@ describe('the catalog file and REST apply the same rules', () => {
 
   const nameRule =
     'must be 1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
-  const folderRule = `${nameRule}, no dot, and not webhooks, createFolder or createService.`;
+  const folderRule = `${nameRule}, no dot, and not webhooks, createFolder, createService or exists.`;
   const typeRule = 'must be a letter and up to 63 letters or digits.';
   const urlRule = 'must be an absolute http or https address of at most 2048 characters.';
   const emoji = '\u{1F5FA}';

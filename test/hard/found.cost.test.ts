@@ -131,6 +131,8 @@ it('searches for a member in 7,000 services, which were folded before, cost at m
         url: null,
         createdAt: 0,
         updatedAt: 0,
+        definition: {},
+        configuredState: 'STARTED',
       });
   });
   const member = { authorization: 'Bearer token-of-the-member' };

@@ -233,7 +233,8 @@ const pictures: Story = {
     };
     const edit = async (...names: readonly string[]) => {
       for (const name of names) {
-        await actAsAdmin(`services/Maps/${name}/edit`, { capabilities: 'Map,Query' });
+        const capabilities = isBoardDown ? 'Map,Query,Data' : 'Map,Query,Export';
+        await actAsAdmin(`services/Maps/${name}/edit`, { capabilities });
         await server.runtime.advance(minutes(25));
       }
     };

@@ -6,7 +6,14 @@ import { mayCall } from '../../lib/caller.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/view.ts';
-import { type Service, addressOfService, audiences, pathOfService, rootFolder } from '../catalog.ts';
+import {
+  type Service,
+  addressOfService,
+  audiences,
+  isStarted,
+  pathOfService,
+  rootFolder,
+} from '../catalog.ts';
 
 export type ServiceViewOptions = {
   readonly baseUrl: () => string;
@@ -29,6 +36,7 @@ export function serviceView(options: ServiceViewOptions, page: PageContext<Servi
       mayCall(caller, 'publisher') &&
       html`<div class="lead-actions">
         ${linkButton(page, page.here('edit'), 'Edit service')}
+        ${isStarted(subject) ? linkButton(page, page.here('stop'), 'Stop service', 'plain') : linkButton(page, page.here('start'), 'Start service', 'plain')}
         ${linkButton(page, page.here('delete'), 'Delete service …', 'destructive')}
       </div>`
     }
@@ -54,6 +62,9 @@ function factsOf(
     ['Parent type', parentType || renderMissing()],
     ['Capabilities', capabilities.replaceAll(',', ', ') || renderMissing()],
     ['Visible to', audiences[access]],
+    ...(isStarted(service)
+      ? []
+      : [['State', 'Stopped: the catalogs for clients leave it out'] as [string, string]]),
     [
       'In SOAP',
       html`<a href="${soapPath}?${soapQuery.toString()}#GetServiceDescriptionsEx">Show it in the response of the SOAP service</a>`,

@@ -187,6 +187,11 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
     contentType: contentType.default('application/json'),
     bodyFormat: bodyFormat.default('envelope'),
     headers: headers.optional(),
+    config: jsonObject().optional().meta({
+      description:
+        'A JSON object such as {"deactivationPolicy": …}, which other programs send. The settings of all webhooks decide instead, and ignored names its members.',
+      control: 'hidden',
+    }),
   };
   return {
     create,

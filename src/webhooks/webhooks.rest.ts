@@ -157,7 +157,8 @@ function createOperation(deps: WebhookDeps): Operation {
         ...headerProblems(keepMasked(values.headers ?? [], [])),
       ],
     }),
-    run: ({ values, update }) => create(deps, update, { ...values, service: values.service ?? null }),
+    run: ({ values: { config, ...values }, update }) =>
+      create(deps, update, { ...values, service: values.service ?? null }, config),
   });
 }
 
@@ -167,8 +168,8 @@ function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
     ...createDescription,
     fields,
     check: ({ values }) => ({ problems: headerProblems(keepMasked(values.headers ?? [], [])) }),
-    run: ({ subject, values, update }) =>
-      create(deps, update, { ...values, service: pathOfService(subject) }),
+    run: ({ subject, values: { config, ...values }, update }) =>
+      create(deps, update, { ...values, service: pathOfService(subject) }, config),
   });
 }
 
@@ -180,6 +181,7 @@ async function create(
     signatureKey: string | undefined;
     headers: WebhookTraits['headers'] | undefined;
   },
+  config: object = {},
 ): Promise<Outcome> {
   const { store, runtime } = deps;
   const signatureKey = given.signatureKey ?? newSignatureKey(deps);
@@ -192,6 +194,7 @@ async function create(
   const answer = { id, webhook: webhookToJson(store, webhook, runtime.now()), signatureKey };
   return {
     ...succeeded(`The webhook ${webhook.name} was created.`, webhookLink(webhook), answer),
+    ignored: Object.keys(config).map((name) => `config.${name}`),
     shownOnce: shownKey(signatureKey),
     nextStep: pingStep(webhook),
   };

@@ -110,8 +110,18 @@ async function visitCatalog(tour: Recorder): Promise<void> {
     await tour.get(`${service}/webhooks`, id);
     await tour.post(`${service}/webhooks/deactivateAll`, {}, id);
     await tour.post(`${service}/webhooks/activateAll`, {}, id);
+    await tour.post(`${service}/webhooks/deleteAll`, {}, id);
+    await tour.get(`${service}/status`, id);
+    await tour.post(`${service}/stop`, {}, id);
+    const { jobsUrl } = await tour.post<{ jobsUrl: string }>(`${service}/start`, { async: 'true' }, id);
+    await tour.get('/admin/jobs/{job}', { job: jobsUrl.split('/').at(-1) ?? '' });
     await tour.post(`${service}/delete`, {}, id);
   }
+  await tour.get('/admin/jobs');
+  const deep = JSON.stringify({ serviceName: 'Deep', type: 'MapServer', recycleStartTime: '00:00' });
+  await tour.post('/admin/services/{folder}/createService', { service: deep }, id);
+  await tour.post('/admin/services/exists', { folderName: 'Harbour' });
+  await tour.post(`/admin/services/{folder}/{serviceName}.{type}/delete`, {}, { ...id, serviceName: 'Deep' });
   await tour.post('/admin/services/{folder}/deleteFolder', {}, id);
 }
 
@@ -161,6 +171,7 @@ async function visitSeveralWebhooks(tour: Recorder): Promise<void> {
   await tour.post(`${all}/deactivateAll`, { ids });
   await tour.post(`${all}/activateAll`, { ids });
   await tour.post(`${all}/delete`, { ids });
+  await tour.post(`${all}/deleteAll`);
 }
 
 async function visitSecurity(tour: Recorder): Promise<void> {
@@ -254,6 +265,7 @@ async function visitTokens(tour: Recorder): Promise<void> {
   await tour.get('/tokens');
   const credentials = { username: 'administrator', password };
   const { token } = await tour.post<{ token: string }>('/tokens/generateToken', credentials);
+  await tour.post('/admin/generateToken', credentials);
   await tour.get('/tokens/community');
   await tour.get('/tokens/community/self');
   await tour.get('/tokens/portals');

@@ -31,8 +31,7 @@ it('has a default for every variable', () => {
     MAX_EVENT_IDS: 100_000,
     JOB_HISTORY: 500,
   });
-  for (const absent of ['PUBLIC_URL', 'SECRET_KEY_PREVIOUS'])
-    expect(config).not.toHaveProperty(absent);
+  for (const absent of ['PUBLIC_URL', 'SECRET_KEY_PREVIOUS']) expect(config).not.toHaveProperty(absent);
   expect(readConfig({ PRODUCT_NAME: 'Widget' }).CATALOG_NAMESPACE).toBe(
     'http://www.example.com/schemas/Widget/10.0',
   );

@@ -1,7 +1,7 @@
 // Reads the environment variables, checks them and makes the configuration of them.
 import type * as z from 'zod';
 import { isLoopbackHost } from '../lib/address.ts';
-import { type ProfileRules, profiles } from './profile.ts';
+import { profiles } from './profile.ts';
 import { variables } from './variables.ts';
 
 export type Config = ReturnType<typeof readConfig>;
@@ -41,7 +41,7 @@ export function readConfig(
     ...value,
     CATALOG_NAMESPACE: value.CATALOG_NAMESPACE ?? `http://www.example.com/schemas/${value.PRODUCT_NAME}/10.0`,
     WEBHOOK_MAX_PENDING_BYTES: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
-    rules: profiles[value.PROFILE] as ProfileRules,
+    rules: profiles[value.PROFILE],
     IMAGE_CHECK: value.UPGRADE_EXECUTOR === 'kubernetes' ? value.IMAGE_CHECK : 'off',
     oidc: value.OIDC_ISSUER === undefined ? undefined : oidcOf(value, value.OIDC_ISSUER),
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,

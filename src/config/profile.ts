@@ -1,6 +1,6 @@
 // The profiles of PROFILE: what each of them means, rule by rule. Code asks for a rule, never for the name of the profile.
 
-export type ProfileRules = {
+type ProfileRules = {
   /** JSON errors of the form API have HTTP status 200. */
   readonly errorsHaveStatus200: boolean;
   /** Without `f`, the admin directory answers with pages, whatever `Accept` prefers. */
@@ -13,7 +13,7 @@ export type ProfileRules = {
   readonly soapChildrenAreUnqualified: boolean;
 };
 
-export const profiles = {
+export const profiles: Readonly<Record<'plain' | 'family', ProfileRules>> = {
   plain: {
     errorsHaveStatus200: false,
     pagesAreDefault: false,
@@ -28,4 +28,4 @@ export const profiles = {
     folderNamesAreWords: true,
     soapChildrenAreUnqualified: true,
   },
-} as const satisfies Record<string, ProfileRules>;
+};

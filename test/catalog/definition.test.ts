@@ -108,8 +108,8 @@ describe('start and stop', () => {
     const started = { configuredState: 'STARTED', realTimeState: 'STARTED' };
     const stopped = { configuredState: 'STOPPED', realTimeState: 'STOPPED' };
     expect(await read(`${roads}/status`)).toEqual(started);
-    for (const _again of [1, 2]) {
-      expect(await post(`${roads}/stop`)).toEqual({ status: 'success' });
+    for (const async of ['false', '']) {
+      expect(await post(`${roads}/stop`, { async })).toEqual({ status: 'success' });
       expect(await read(`${roads}/status`)).toEqual(stopped);
     }
     expect((await newestEntry())?.changes).toEqual([]);

@@ -77,7 +77,7 @@ it('the fields of every write may stand in the query, with the same answers', as
     const isCredential = (name: string) => secrets.includes(name) || name === 'username';
     const moved = Object.entries(fields).filter(([name]) => !isCredential(name));
     const kept = Object.entries(fields).filter(([name]) => isCredential(name));
-    return { path: `${path}?${new URLSearchParams(moved)}`, fields: Object.fromEntries(kept) };
+    return { path: `${path}?${new URLSearchParams(moved).toString()}`, fields: Object.fromEntries(kept) };
   });
   expect(inQuery).toEqual(inBody);
 });
@@ -131,7 +131,7 @@ describe('every field of every write is read', () => {
           inBody.json<{ error: { details: string[] } }>().error.details.join(),
           `${path} ${name}`,
         ).toContain(name);
-        const inQuery = await server.post(`${path}?${new URLSearchParams(bad)}`, {}, headers);
+        const inQuery = await server.post(`${path}?${new URLSearchParams(bad).toString()}`, {}, headers);
         expect(inQuery.statusCode, `${path} ${name}: ${inQuery.body}`).toBe(400);
         expect(
           inQuery.json<{ error: { details: string[] } }>().error.details.join(),

@@ -177,7 +177,10 @@ export async function startInProcess(
 
 /** Signs in as administrator and waits until every process accepts the token. */
 export async function signInEverywhere(stewards: readonly Client[]): Promise<string> {
-  const token = (await stewards[0]?.signIn()) ?? '';
+  let token = '';
+  // A process with the default limits may refuse while the machine is busy.
+  const signIn = async () => (token = (await stewards[0]?.signIn()) ?? '');
+  await expect.poll(signIn, { timeout: 60_000 }).not.toBe('');
   for (const steward of stewards)
     await expect.poll(async () => (await steward.get('/admin', token)).status, { timeout: 60_000 }).toBe(200);
   return token;

@@ -9,6 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { parseRegistryReference } from '../../src/upgrades/executors/images/image.ts';
+import { parseRegistryAuth } from '../../src/upgrades/executors/images/registry.ts';
 import {
   credentials,
   isInstalled,
@@ -16,7 +18,7 @@ import {
   tokenIssuer,
   tokenService,
 } from './docker-registry.ts';
-import { check, encode, nothing, writeAuthFile } from './image-check-kit.ts';
+import { check, createChecker, encode, nothing, writeAuthFile } from './image-check-kit.ts';
 
 const otherDigest = `sha256:${'0'.repeat(64)}`;
 
@@ -203,4 +205,34 @@ describe.skipIf(!isInstalled || !hasOpenssl)('a registry with tokens', () => {
     ]);
     expect(service.asked.map(({ authorization }) => authorization)).toEqual([undefined]);
   });
+});
+
+it.each([
+  ['docker.io/library/nginx:1', 'registry-1.docker.io'],
+  ['index.docker.io/library/nginx:1', 'registry-1.docker.io'],
+  ['registry.example.com/nginx:1', 'registry.example.com'],
+])('%s is looked up at %s', (image, host) => {
+  expect(parseRegistryReference(image)).toMatchObject({ host });
+});
+
+it('the credentials of docker login for its own registry are used there', () => {
+  const found = parseRegistryAuth('{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}}');
+  expect('auth' in found && [...found.auth.keys()]).toEqual(['registry-1.docker.io']);
+});
+
+it('a required check that a busy registry refuses may pass later, and one that lacks credentials may not', async () => {
+  const transient = async (status: number) => {
+    const server = createServer((_request, response) => response.writeHead(status).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const checker = createChecker({ mode: 'required', insecure: [host] });
+    const parts = [{ container: 'a', image: `${host}/a:1`, formerImage: null }];
+    const { problems } = await checker.check([{ name: 'deployment/a', component: 'A', parts }]);
+    return problems.map(({ isTransient }) => isTransient === true);
+  };
+  expect(await transient(429)).toEqual([true]);
+  expect(await transient(503)).toEqual([true]);
+  expect(await transient(403)).toEqual([false]);
+  expect(await transient(404)).toEqual([false]);
 });

@@ -28,6 +28,7 @@ const maxMessage = 2000;
 const late: Lookup = {
   state: 'unknown',
   cause: `The lookups took longer than ${checkTimeoutMs / 1000} seconds.`,
+  isTransient: true,
 };
 
 type CheckedImage = {
@@ -58,14 +59,19 @@ export class ImageChecker {
     const file = await readRegistryAuth(this.#options.authFile);
     const fileProblems = 'problems' in file ? file.problems : [];
     const checked = await this.#lookUpAll(images, 'auth' in file ? file.auth : new Map());
-    const unknown = [...fileProblems, ...formatUnknown(checked)];
+    const transient = formatUnknown(checked, true);
+    const lasting = [...fileProblems, ...formatUnknown(checked, false)];
     const isRequired = this.#options.mode === 'required';
     return {
       problems: [
         ...imageProblems(formatWrong(checked, users)),
-        ...(isRequired ? imageProblems(unknown) : []),
+        ...(isRequired ? imageProblems(lasting) : []),
+        ...(isRequired ? imageProblems(transient).map((one) => ({ ...one, isTransient: true })) : []),
       ],
-      notices: [...(isRequired ? [] : unknown.map(cut)), ...formatWithoutRegistry(checked)],
+      notices: [
+        ...(isRequired ? [] : [...lasting, ...transient].map(cut)),
+        ...formatWithoutRegistry(checked),
+      ],
     };
   }
 
@@ -130,9 +136,11 @@ function problemOf(image: string, outcome: CheckedImage['outcome']): string | un
 }
 
 /** One sentence for each cause, because an unavailable registry often has most of the images. */
-function formatUnknown(checked: readonly CheckedImage[]): string[] {
+function formatUnknown(checked: readonly CheckedImage[], isTransient: boolean): string[] {
   const unknown = checked.flatMap(({ image, outcome }) =>
-    outcome.state === 'unknown' ? [{ image, cause: outcome.cause }] : [],
+    outcome.state === 'unknown' && outcome.isTransient === isTransient
+      ? [{ image, cause: outcome.cause }]
+      : [],
   );
   return [...groupBy(unknown, ({ cause }) => cause)].map(
     ([cause, images]) => `${cause} Not checked: ${formatList(images.map(({ image }) => image))}.`,

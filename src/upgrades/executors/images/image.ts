@@ -82,6 +82,11 @@ export function isRegistryHost(host: string): boolean {
   return hostPattern.test(host) && URL.canParse(`https://${host}`);
 }
 
+/** The name of one registry in images, and in the file of `docker login`, is not its host. */
+export function hostOfRegistry(name: string): string {
+  return ['docker.io', 'index.docker.io'].includes(name) ? 'registry-1.docker.io' : name;
+}
+
 export function parseRegistryReference(image: string): RegistryReference | 'no-registry' | 'invalid' {
   if (!hasRegistry(parseReference(image))) return 'no-registry';
   const [, host = '', repository = '', tag, digest] =
@@ -92,5 +97,5 @@ export function parseRegistryReference(image: string): RegistryReference | 'no-r
     (tag === undefined || tagPattern.test(tag)) &&
     (digest === undefined || digestPattern.test(digest));
   if (!isValid) return 'invalid';
-  return { host: host.toLowerCase(), repository, version: digest ?? tag ?? 'latest' };
+  return { host: hostOfRegistry(host.toLowerCase()), repository, version: digest ?? tag ?? 'latest' };
 }

@@ -3,13 +3,13 @@
 import { readFile } from 'node:fs/promises';
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import { RequestError } from '../../../lib/request-error.ts';
-import { type RegistryReference, isRegistryHost } from './image.ts';
+import { type RegistryReference, hostOfRegistry, isRegistryHost } from './image.ts';
 import type { RegistryClient } from './registry-client.ts';
 
 export type Lookup =
   | { readonly state: 'found' | 'missing' }
   /** Nothing is known about the image. */
-  | { readonly state: 'unknown'; readonly cause: string };
+  | { readonly state: 'unknown'; readonly cause: string; readonly isTransient: boolean };
 
 type LookupOptions = {
   readonly client: RegistryClient;
@@ -48,10 +48,15 @@ export async function lookUpImage(
     }
     if (status === 200) return { state: 'found' };
     if (status === 404) return { state: 'missing' };
-    return { state: 'unknown', cause: `${host} answers ${status}${explain(status, credentials)}.` };
+    const isTransient = status === 429 || status >= 500;
+    return {
+      state: 'unknown',
+      cause: `${host} answers ${status}${explain(status, credentials)}.`,
+      isTransient,
+    };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    return { state: 'unknown', cause: error.message };
+    return { state: 'unknown', cause: error.message, isTransient: true };
   }
 }
 
@@ -193,7 +198,7 @@ function hostOf(key: string): string | undefined {
     .toLowerCase()
     .replace(/^https?:\/\//, '')
     .replace(/(?:\/v[12])?\/?$/, '');
-  return isRegistryHost(host) ? host : undefined;
+  return isRegistryHost(host) ? hostOfRegistry(host) : undefined;
 }
 
 function readCredentials(entry: unknown): RegistryCredentials | string {

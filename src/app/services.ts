@@ -81,6 +81,11 @@ export type AppOptions = {
   readonly extend?: (http: FastifyInstance) => void;
 };
 
+/** An error of our own, not of the deployment. */
+function isDefect(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+}
+
 export type Services = ReturnType<typeof createServices>;
 
 export function createServices(options: AppOptions) {
@@ -141,6 +146,11 @@ export function createServices(options: AppOptions) {
     stepTimeoutMs: config.upgradeStepTimeoutMs,
     revertTimeoutMs: config.revertTimeoutMs,
     notify: notifyJob,
+    onStepFailed: ({ id }, step, error) =>
+      logger[isDefect(error) ? 'error' : 'warn'](
+        { err: error, job: id, step },
+        'a step of an upgrade has failed',
+      ),
   });
   const jobWatcher = new JobWatcher(store, runtime);
 

@@ -5,7 +5,7 @@ import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time, total, ignored } from '../rest/answer.ts';
-import { integer } from '../rest/field-types.ts';
+import { boolean, integer } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { type CsvRow, type Resource, items, resource } from '../rest/resource.ts';
 import type { Reader } from '../store/state.ts';
@@ -215,28 +215,42 @@ function jobToHistoryEntry(job: Job) {
 
 function cancelOperation(options: JobsOptions): Operation<Job> {
   const { store, notify } = options;
-  return operation<Job>({
+  return operation({
     title: 'Cancel job',
     isDestructive: true,
-    warning: ({ state, to }) =>
+    warning: ({ state, to }: Job) =>
       state === 'scheduled'
         ? `The job to ${to} will not start. To start it later, prepare it again.`
         : undefined,
     description:
-      'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
-      'current one. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
+      'Cancels a scheduled job, or a patch after the current step and reverts its workloads. A repeated call changes nothing. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
     whileReadOnly: 'allowed',
+    fields: {
+      stop: boolean()
+        .optional()
+        .describe(
+          'Whether a job that already reverts its workloads stops after the current one. It fails then, and a resume reverts the others. Default: false.',
+        ),
+    },
     answer: statusAnswer,
-    run: async ({ subject, caller, update }) => {
+    run: async ({ subject, values: { stop = false }, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
       const by = caller?.username ?? '';
       const job = await update((transaction, at) => {
-        const cancelled = requestCancel(transaction, readAgain(transaction, subject), plan, by, at);
+        const cancelled = requestCancel(
+          transaction,
+          readAgain(transaction, subject),
+          plan,
+          { by, stops: stop },
+          at,
+        );
         if (cancelled.state === 'cancelled') notify(transaction, cancelled, at);
         return cancelled;
       });
       const text = job.reverting
-        ? 'The job stops after the current workload.'
+        ? job.reverting.stoppedBy === undefined
+          ? 'The job already reverts its workloads.'
+          : 'The job stops after the current workload.'
         : job.state === 'cancelled'
           ? 'The scheduled job was cancelled.'
           : 'Cancelling: the job ends after the current step.';

@@ -58,7 +58,7 @@ const maxStepMs = 25;
  * server of the tests runs in the same process, so that a busy machine delays it and the executor alike, and no
  * request seems slow.
  */
-function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'sleep'> {
+function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'elapsed' | 'sleep'> {
   const runtime = createFakeRuntime(Date.now());
   let isFinished = false;
   onTestFinished(() => {

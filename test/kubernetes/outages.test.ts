@@ -18,7 +18,7 @@ describe('an API server', () => {
     ['refuses the permission', { status: 403 }],
   ])('that %s once gets the request again', async (_what, act) => {
     const { on, start, image } = await openDeployment();
-    const executor = start(fast());
+    const executor = start({ ...fast(), patienceMs: 300_000 });
     await executor.perform('launch', contextOf());
     for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
     await executor.apply(workload, contextOf());

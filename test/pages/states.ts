@@ -199,7 +199,7 @@ const reverting: Story = {
     await startUpgrade(server, patch);
     while (server.store.read(newestJob)?.reverting === null) await server.runtime.advance(seconds(1));
     await show('reverting', upgrades);
-    await act(server, `${newestJobPath(server)}/cancel`);
+    await act(server, `${newestJobPath(server)}/cancel`, { stop: 'true' });
     await server.runtime.advance(hours(1));
     await show('stopped', `/admin/${newestJobPath(server)}`);
     await show('home', '/admin');

@@ -1,6 +1,7 @@
 // The look at the images of the workloads that pages share.
 import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { createDriftReader } from '../../src/upgrades/starting/drift.ts';
 import type { RepairPlan } from '../../src/upgrades/executors/workloads.ts';
@@ -11,7 +12,7 @@ const same = { drift: undefined, isKnown: true };
 const unreadable = { drift: undefined, isKnown: false };
 
 /** `found` is what the next looks find. The last one stays. */
-function createReader(...found: Pick<RepairPlan, 'drift' | 'isKnown'>[]) {
+function createReader(...found: (Pick<RepairPlan, 'drift' | 'isKnown'> | Error)[]) {
   const store = createMemoryStore({
     retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 },
     maxEventIds: 1,
@@ -25,6 +26,7 @@ function createReader(...found: Pick<RepairPlan, 'drift' | 'isKnown'>[]) {
   const inventory = () => {
     const plan = found[Math.min(looks, found.length - 1)] ?? same;
     looks += 1;
+    if (plan instanceof Error) return Promise.reject(plan);
     return Promise.resolve({
       ...simulatedInventory,
       planRepair: () => ({ workloads: [], problems: [], notices: [], ...plan }),
@@ -54,4 +56,14 @@ it('is repeated for the next page if the cluster could not be read, which is not
   ]);
   expect(looks()).toBe(1);
   expect(await read()).toEqual({ isKnown: true, text: '1 of 3 workloads differ.' });
+});
+
+it('is repeated for the next page if the store was unavailable', async () => {
+  const { read, clock } = createReader(
+    new ServiceError('unavailable', 'The database cannot be reached.'),
+    same,
+  );
+  await expect(read()).rejects.toThrow('The database cannot be reached.');
+  clock.at += 1;
+  expect(await read()).toBeUndefined();
 });

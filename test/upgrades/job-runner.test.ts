@@ -155,3 +155,20 @@ it.each<[string, (before: Job | null, after: Job | null) => boolean]>([
   expect(losses).toBe(1);
   expect(codes).toEqual(expected.codes);
 });
+
+it('a patch that meets an unexpected error after it has moved workloads must put them back', async () => {
+  const store = createStore();
+  let isMet = false;
+  await run({
+    ...store,
+    update<T>(change: (transaction: Transaction) => T): Promise<T> {
+      const isFirst = !isMet && (store.read(newestJob)?.workloadsDone ?? 0) > 0;
+      isMet ||= isFirst;
+      return isFirst ? Promise.reject(new TypeError('a refusal')) : store.update(change);
+    },
+  });
+  expect(store.read(newestJob)).toMatchObject({ state: 'failed', reverting: { then: 'failed' } });
+  expect(reasonNotToStart(store, { operation: 'upgrade', targetId: patch })).toMatch(
+    /has not reverted all of its workloads: resume it\.$/,
+  );
+});

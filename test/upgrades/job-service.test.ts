@@ -132,7 +132,9 @@ it('a job that has ended since the request found it cannot be cancelled', async 
   await end(store);
   const next = await start(store, 'b');
   await expect(
-    store.update((transaction) => requestCancel(transaction, found, undefined, 'ann', 3000)),
+    store.update((transaction) =>
+      requestCancel(transaction, found, undefined, { by: 'ann', stops: false }, 3000),
+    ),
   ).rejects.toThrow('The job a cannot be cancelled: it has ended.');
   expect(store.read(newestJob)).toBe(next);
 });

@@ -149,7 +149,13 @@ async function attempt(system: System, asked: Command): Promise<void> {
       if (!newest) throw new ServiceError('conflict', 'nothing to cancel');
       const plan = await system.store.jobs.plan(newest.id);
       await system.store.update((transaction) =>
-        requestCancel(transaction, transaction.read(newestJob) ?? newest, plan, 'ann', system.runtime.now()),
+        requestCancel(
+          transaction,
+          transaction.read(newestJob) ?? newest,
+          plan,
+          { by: 'ann', stops: true },
+          system.runtime.now(),
+        ),
       );
       return;
     }

@@ -10,8 +10,10 @@ import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } fr
 
 const { server, start, upgrade, status, finish } = useJobs();
 
-const post = (id: string, operation: 'cancel' | 'resume') =>
-  server.post(`/admin/system/jobs/${id}/${operation}`, { token: admin });
+const post = (id: string, operation: 'cancel' | 'resume', fields = {}) =>
+  server.post(`/admin/system/jobs/${id}/${operation}`, { token: admin, ...fields });
+
+const stop = { stop: 'true' };
 
 /** Every step takes a second: the job fails at the third of four workloads and begins to revert. */
 async function beginReverting(env: Record<string, string> = {}): Promise<Status> {
@@ -27,11 +29,11 @@ async function beginReverting(env: Record<string, string> = {}): Promise<Status>
 const messagesAfter = (seen: Status, now: Status) => now.status.messages.slice(seen.messageCount);
 
 describe('a job that reverts its workloads', () => {
-  it('stops after the current workload when it is cancelled, and a resume reverts the rest', async () => {
+  it('stops after the current workload when it is asked to, and a resume reverts the rest', async () => {
     const failing = await beginReverting();
     const { jobId } = failing;
     await server.runtime.advance(500);
-    expect((await post(jobId, 'cancel')).json<Status>().status.state).toBe('in_progress');
+    expect((await post(jobId, 'cancel', stop)).json<Status>().status.state).toBe('in_progress');
     const stopped = await finish();
     expect(stopped.status).toMatchObject({ state: 'failed', code: 2 });
     expect(messagesAfter(failing, stopped).map(({ code }) => code)).toEqual([2904, 2901, 2166]);
@@ -66,7 +68,7 @@ describe('a job that reverts its workloads', () => {
     await post(jobId, 'cancel');
     await server.runtime.advance(1000);
     expect(codesOf(await status())).toContain(2903);
-    await post(jobId, 'cancel');
+    await post(jobId, 'cancel', stop);
     const stopped = await finish();
     expect(stopped.status.state).toBe('failed');
     expect(codesOf(stopped).slice(-4)).toEqual([2903, 2904, 2901, 2166]);
@@ -75,6 +77,18 @@ describe('a job that reverts its workloads', () => {
     expect(done.status.state).toBe('cancelled');
     expect(messagesAfter(stopped, done).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2166]);
     expect((await post(jobId, 'resume')).statusCode).toBe(409);
+  });
+
+  it.each([0, 1000])('goes on when its cancel is repeated after %s milliseconds', async (ms) => {
+    await start();
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.runtime.advance(12_500);
+    expect((await post(jobId, 'cancel')).statusCode).toBe(200);
+    await server.runtime.advance(ms);
+    expect((await post(jobId, 'cancel')).statusCode).toBe(200);
+    const ended = await finish();
+    expect(ended.status.state).toBe('cancelled');
+    expect(codesOf(ended)).not.toContain(2901);
   });
 
   it('has one deadline for all workloads, and a resume has a new one', async () => {

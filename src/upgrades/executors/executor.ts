@@ -8,7 +8,7 @@ import type { Direction, Findings, Inventory, Workload } from './workloads.ts';
  * Every method ends soon after the signal of its context is aborted.
  */
 export type Executor = {
-  /** Does not reject: if the deployment cannot be read, every move plan reports this as a problem. */
+  /** If the deployment cannot be read, every move plan reports this as a problem. Rejects if the store is unavailable. */
   inventory: () => Promise<Inventory>;
   /**
    * Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no

@@ -62,6 +62,8 @@ export type Performers = {
   readonly isSimulated: boolean;
   /** The names of the templates, by the ids of their steps. */
   readonly templates: ReadonlyMap<TemplateStepId, string>;
+  /** Hashes of what the Jobs of the templates do. */
+  readonly contents?: ReadonlyMap<TemplateStepId, string>;
 };
 
 /** The default has a template for every step, and no hooks. */

@@ -101,7 +101,7 @@ export class JobRunner {
       if (isUnavailable(error)) throw error;
       failure = error as Error;
     }
-    if (await this.#abort(job, 'Load the plan')) throw failure;
+    if (await this.#abort(job, undefined, 'Load the plan')) throw failure;
     return undefined;
   }
 
@@ -130,13 +130,15 @@ export class JobRunner {
       else if (step) await runStep(running, step);
       else await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
     } catch (error) {
-      if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
+      if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, plan, step?.name ?? 'End');
       throw error;
     }
   }
 
-  #abort(job: Job, stepName: string): Promise<Job | undefined> {
-    return this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
+  #abort(job: Job, plan: StoredPlan | undefined, stepName: string): Promise<Job | undefined> {
+    return this.#update(job, (transaction, current, at) =>
+      abortJob(transaction, current, plan, stepName, at),
+    );
   }
 
   #takeOver(orphan: Job): Promise<Job | undefined> {

@@ -171,19 +171,30 @@ export function failJob(
 }
 
 /** Without this, a defect of the server would leave the system read-only. */
-export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
+export function abortJob(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan | undefined,
+  name: string,
+  at: number,
+): Job {
   const cause = 'an unexpected error occurred; see the log.';
   const aborted = { ...job, reason: `${name}: ${cause}`, failedAt: job.next };
   const lines: Line[] = [...announcement(job), [2901, { name, cause }], [2166]];
-  return endJob(transaction, aborted, 'failed', lines, at, job.reverting);
+  // The workloads of a patch stay as they are, and a resume puts them back.
+  const start = { then: 'failed', since: at, reason: aborted.reason } as const;
+  const hasMoved = plan !== undefined && job.kind === 'patch' && job.reverting === null;
+  const begun = hasMoved ? startReverting(job, plan, job.next + 1, start) : null;
+  const reverting = begun && begun.left.length > 0 ? begun : job.reverting;
+  return endJob(transaction, aborted, 'failed', lines, at, reverting);
 }
 
-/** A job that already reverts its workloads stops that after the current workload. */
+/** A repeated cancel changes nothing. `stops`: a job that reverts its workloads stops that after the current one. */
 export function requestCancel(
   transaction: Transaction,
   job: Job,
   plan: Plan | undefined,
-  by: string,
+  { by, stops }: { readonly by: string; readonly stops: boolean },
   at: number,
 ): Job {
   const why = reasonNotToCancel(transaction, job, plan);
@@ -192,6 +203,7 @@ export function requestCancel(
     const ended = { ...job, cancelledBy: by, reason: `Cancelled by ${by}.` };
     return endJob(transaction, ended, 'cancelled', [[2903, { cause: by }]], at);
   }
+  if (!stops && job.reverting) return job;
   const cancelled = job.reverting
     ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
     : { ...job, cancelledBy: by };

@@ -170,7 +170,8 @@ function actionsOf({ store, job, plan, page }: JobState): {
     const label = job.reverting ? 'Stop putting workloads back' : 'Cancel this job';
     const action = page.href('system', 'jobs', job.id, 'cancel');
     const rules = { isDestructive: true, worksWhileReadOnly: true } as const;
-    return { button: pageButton(page, { label, action, next: page.here(), ...rules }) };
+    const fields = job.reverting ? { stop: 'true' } : {};
+    return { button: pageButton(page, { label, action, next: page.here(), fields, ...rules }) };
   }
   const hasNextHop = job.hops.done + 1 < job.hops.all.length;
   return {

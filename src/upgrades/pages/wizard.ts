@@ -298,6 +298,8 @@ function planView(
 function explainCancelling(prepared: PreparedJob): string {
   if (prepared.plan.hops.length > 1)
     return 'It can be cancelled before it installs the first version and between two versions. Releases cannot be rolled back.';
+  if (prepared.from === prepared.to)
+    return 'It can be cancelled. It repairs the installed version, so there is no way back.';
   return hasRelease(prepared)
     ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
     : 'It can be cancelled, and can be rolled back afterwards.';

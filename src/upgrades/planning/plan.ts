@@ -27,6 +27,8 @@ export type Step = {
   readonly performedBy: PerformedBy;
   /** The name of the step template, if a Job performs the step. */
   readonly template: string | null;
+  /** The hash of what the Job does. */
+  readonly templateContent?: string;
   /** Its messages say so, and nothing is executed. */
   readonly isSkipped: boolean;
   readonly action: StepAction;
@@ -97,11 +99,13 @@ function createPlan(drafts: readonly Draft[], workloads: number, performers: Per
   const steps = present.map(({ frames, ...draft }, seqNum) => {
     const { id } = draft;
     const isTemplateStep = isTemplateStepId(id);
+    const content = isTemplateStep ? performers.contents?.get(id) : undefined;
     return {
       ...draft,
       seqNum,
       performedBy: findPerformer(id, performers),
       template: isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null,
+      ...(content !== undefined && { templateContent: content }),
       isSkipped: isTemplateStep ? !hasTemplate(id) : frames !== undefined && isEmpty(frames),
     };
   });
@@ -318,7 +322,7 @@ export function planToJson({ steps }: Plan) {
 }
 
 /**
- * Equal digests mean the same versions in every hop, the same images and the same steps. Settings, names and notes are
+ * Equal digests mean the same versions in every hop, the same images, the same steps and the same step templates. Settings, names and notes are
  * no part of it: the caller of `upgrade` sends them anyway. Lists the values in a fixed order, because a database may
  * return the fields of an object in another order than it got them.
  */
@@ -336,8 +340,19 @@ function containerValues({ name, image, checksum }: Container) {
   return [name, image, checksum];
 }
 
-function stepValues({ id, name, performedBy, template, isSkipped, action, codes, workload }: Step) {
+function stepValues({
+  id,
+  name,
+  performedBy,
+  template,
+  templateContent,
+  isSkipped,
+  action,
+  codes,
+  workload,
+}: Step) {
   const parts = workload?.parts.map(({ container, image, formerImage }) => [container, image, formerImage]);
   const values = [id, name, performedBy, template, isSkipped, action, codes];
-  return [...values, workload && [workload.name, workload.component, parts]];
+  const content = templateContent === undefined ? [] : [templateContent];
+  return [...values, workload && [workload.name, workload.component, parts], ...content];
 }

@@ -32,6 +32,12 @@ export function createDriftReader(
     if (state === 'in_progress') return undefined;
     const job = `${id} ${revision}`;
     if (now() >= last.at + maxAgeMs || last.job !== job) last = { at: now(), job, drift: readNow() };
-    return last.drift;
+    try {
+      return await last.drift;
+    } catch (error) {
+      // The store was unavailable.
+      last.at = -Infinity;
+      throw error;
+    }
   };
 }

@@ -11,8 +11,8 @@ import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { truncate } from '../../../lib/text.ts';
 
-/** For one try. */
-const requestTimeoutMs = 10_000;
+/** For one try. A change may wait for the admission webhooks of the cluster, for up to the limit of its API server. */
+const timeoutsMs = { read: 10_000, change: 60_000 };
 
 /**
  * For a moment after a restart the API server refuses valid credentials, because it has not loaded its permissions
@@ -54,27 +54,27 @@ export function hasStatus(error: unknown, ...codes: readonly number[]): error is
 type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
 
 export class ApiClient {
-  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly #runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
   readonly #onRetry: (message: string) => void;
 
-  constructor(runtime: Pick<Runtime, 'now' | 'sleep'>, onRetry: (message: string) => void) {
+  constructor(runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>, onRetry: (message: string) => void) {
     this.#runtime = runtime;
     this.#onRetry = onRetry;
   }
 
   /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
   async send<T>(what: string, request: ApiRequest<T>, { retryMs, signal, onWait }: RetryOptions): Promise<T> {
-    const startedAt = this.#runtime.now();
+    const startedAt = this.#runtime.elapsed();
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal?.throwIfAborted();
       try {
-        return await this.#sendOnce(request, signal);
+        return await this.#sendOnce(request, isChange(what) ? timeoutsMs.change : timeoutsMs.read, signal);
       } catch (error) {
         signal?.throwIfAborted();
-        const now = this.#runtime.now();
+        const now = this.#runtime.elapsed();
         const failure =
-          error instanceof TimeoutError ? slowError(what, now - startedAt) : toClusterError(error);
+          error instanceof TimeoutError ? slowError(what, now - startedAt, tries + 1) : toClusterError(error);
         refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
         const until =
           refusedSince === undefined
@@ -89,11 +89,16 @@ export class ApiClient {
   }
 
   /** The library has no timeout of its own: without this, a request could wait forever. */
-  #sendOnce<T>(request: ApiRequest<T>, stopping: AbortSignal | undefined): Promise<T> {
+  #sendOnce<T>(request: ApiRequest<T>, ms: number, stopping: AbortSignal | undefined): Promise<T> {
     const work = (signal: AbortSignal) => request(beforeSending((outgoing) => outgoing.setSignal(signal)));
-    const timeout = { ms: requestTimeoutMs, message: 'no answer' };
+    const timeout = { ms, message: 'no answer' };
     return withTimeout(this.#runtime, work, { ...timeout, ...(stopping && { stopping }) });
   }
+}
+
+/** Others must be quick: a Lease that is not renewed in time expires. */
+function isChange(what: string): boolean {
+  return /^patch |^create jobs$/.test(what);
 }
 
 function beforeSending(prepare: (request: RequestContext) => void): ConfigurationOptions {
@@ -119,8 +124,9 @@ export function isTemporary({ code }: ClusterError): boolean {
   return code === undefined || code === 429 || code >= 500;
 }
 
-function slowError(what: string, ms: number): ClusterError {
-  const reason = `there was no answer to "${what}" within ${Math.round(ms / 1000)} seconds`;
+function slowError(what: string, ms: number, tries: number): ClusterError {
+  const times = tries === 1 ? '' : ` in ${tries} tries`;
+  const reason = `there was no answer to "${what}" within ${Math.round(ms / 1000)} seconds${times}`;
   return new ClusterError(undefined, reason, 'the API server is too slow');
 }
 
@@ -130,7 +136,8 @@ const refusedCredentials =
 
 function toClusterError(error: unknown): ClusterError {
   if (error instanceof ApiException) {
-    const reason = parseStatusMessage(error.body) ?? 'no reason given';
+    const overloaded = error.code === 429 ? 'it is overloaded' : 'no reason given';
+    const reason = parseStatusMessage(error.body) ?? overloaded;
     return new ClusterError(error.code, error.code === 401 ? refusedCredentials : reason);
   }
   return new ClusterError(undefined, (error as Error).message);

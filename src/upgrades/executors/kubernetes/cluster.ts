@@ -47,7 +47,7 @@ export type Rule = {
 };
 
 type ClusterOptions = {
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
   readonly kubeconfig: string | undefined;
   readonly namespace: string | undefined;
   readonly onRetry?: (message: string) => void;

@@ -47,10 +47,11 @@ export class FinalCheck {
       }
       if (found.deviations.length > 0) throw deviationError(found.deviations);
       const pods = await cluster.listPods();
+      const present = countRestarts(pods);
       let mayCrashAgain = false;
       for (const workload of workloads) {
-        const known = this.#mover.restartsAtCompletion(workload, pods, context);
-        const crash = findCrash(workload, pods, which, known ?? countRestarts(pods));
+        const known = this.#mover.restartsAtCompletion(workload, present, context);
+        const crash = findCrash(workload, pods, which, known ?? present);
         if (crash !== undefined) throw new Error(crash);
         mayCrashAgain ||= !known && findCrash(workload, pods, which, new Map()) !== undefined;
       }

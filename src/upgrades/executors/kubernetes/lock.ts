@@ -45,15 +45,18 @@ type Lease = {
   readonly transitions: number;
 };
 
+/** `renewed` is when this process has written it, on its monotonic clock. */
+type HeldLease = { readonly lease: Lease; readonly renewed: number };
+
 export type LockOptions = {
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
   /** False for a job of another Steward, whose state is not known here. */
   readonly hasEnded: (jobId: string) => Promise<boolean>;
 };
 
 export class UpgradeLock {
   readonly #options: LockOptions;
-  readonly #held = new Map<string, Lease>();
+  readonly #held = new Map<string, HeldLease>();
   /** The Lease that `findConflict` has found last. */
   #seen: { readonly lease: Lease; readonly since: number } | undefined;
 
@@ -67,15 +70,17 @@ export class UpgradeLock {
     let watched: { lease: Lease; since: number } | undefined;
     for (; ; await this.#options.runtime.sleep(pollIntervalMs, signal)) {
       const at = this.#options.runtime.now();
+      const elapsed = this.#options.runtime.elapsed();
       const lease = await findLease(cluster);
       const isOurs = lease?.holder === holder;
       const held = this.#held.get(jobId);
-      if (isOurs && held?.holder === holder && at - held.renewedAt < renewMs) return;
-      if (lease && !isOurs && held?.holder === holder) throw lockedError(lease);
+      const isHeld = held?.lease.holder === holder;
+      if (isOurs && isHeld && elapsed - held.renewed < renewMs) return;
+      if (lease && !isOurs && isHeld) throw lockedError(lease);
       const isFree = lease === undefined || isOurs || (await this.#mayTakeAtOnce(lease, context, at));
       if (!isFree && watched && !isSame(watched.lease, lease)) throw lockedError(lease);
-      watched ??= lease && { lease, since: at };
-      const isExpired = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
+      watched ??= lease && { lease, since: elapsed };
+      const isExpired = watched !== undefined && elapsed - watched.since >= watched.lease.seconds * 1000;
       if (!isFree && !isExpired) {
         context.report({ object: 'lease', reason: formatHolder(lease) });
         continue;
@@ -89,7 +94,7 @@ export class UpgradeLock {
         transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
       });
       if (written) {
-        this.#held.set(jobId, written);
+        this.#held.set(jobId, { lease: written, renewed: elapsed });
         return;
       }
       watched = undefined;
@@ -100,11 +105,11 @@ export class UpgradeLock {
   async renew(cluster: Cluster, context: StepContext): Promise<void> {
     const { jobId, fence } = context;
     const held = this.#held.get(jobId);
-    const at = this.#options.runtime.now();
-    if (held?.holder !== `${jobId}/${fence}`) return this.acquire(cluster, context);
-    if (at - held.renewedAt < renewMs) return;
-    const renewed = await writeLease(cluster, { ...held, renewedAt: at });
-    if (renewed) this.#held.set(jobId, renewed);
+    const elapsed = this.#options.runtime.elapsed();
+    if (held?.lease.holder !== `${jobId}/${fence}`) return this.acquire(cluster, context);
+    if (elapsed - held.renewed < renewMs) return;
+    const lease = await writeLease(cluster, { ...held.lease, renewedAt: this.#options.runtime.now() });
+    if (lease) this.#held.set(jobId, { lease, renewed: elapsed });
     else await this.acquire(cluster, context);
   }
 
@@ -113,7 +118,8 @@ export class UpgradeLock {
     if (!held) return;
     this.#held.delete(jobId);
     const lease = await findLease(cluster);
-    if (lease && lease.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
+    if (lease && lease.holder === held.lease.holder)
+      await writeLease(cluster, { ...lease, holder: undefined });
   }
 
   /**

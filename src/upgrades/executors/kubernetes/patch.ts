@@ -84,9 +84,7 @@ function nextRecords(
   const records = parseRecords(found.annotations[annotations.records]);
   if (direction === 'formerImage') {
     const used = records.findIndex(({ version }) => version === record);
-    return record === undefined
-      ? records.filter((one) => one.jobId !== jobId)
-      : records.slice(0, used + 1);
+    return record === undefined ? records.filter((one) => one.jobId !== jobId) : records.slice(0, used + 1);
   }
   const own = records.find((one) => one.version === from && one.jobId === jobId);
   // A repair replaces images that nobody has planned.

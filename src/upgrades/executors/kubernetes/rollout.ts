@@ -289,7 +289,7 @@ export function findImageError(
 }
 
 /** How often containers of pods were restarted. Times of nodes would not help: their clocks differ from ours. */
-type Restarts = ReadonlyMap<string, number>;
+export type Restarts = ReadonlyMap<string, number>;
 
 export function countRestarts(pods: readonly ClusterPod[]): Restarts {
   return new Map(pods.flatMap(({ ends }) => ends.map(({ id, restarts }) => [id, restarts])));

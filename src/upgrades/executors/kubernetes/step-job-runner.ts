@@ -30,7 +30,7 @@ const endMarginMs = 30_000;
 const looksBeforePods = 4;
 
 type StepJobsOptions = Pick<MoverOptions, 'rolloutTimeoutMs' | 'imageTimeoutMs' | 'pollIntervalMs'> & {
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
   readonly stepTimeoutMs: number;
 };
 
@@ -63,13 +63,13 @@ export class StepJobs {
    * they have to end: those on a lost node never do.
    */
   async #readEndedPods(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<ClusterPod[]> {
-    const { now } = this.#options.runtime;
-    const since = now();
+    const { elapsed } = this.#options.runtime;
+    const since = elapsed();
     for (let pauses = 0; ; pauses += 1) {
       const pods = await cluster.listPods(podsOfJob(run.jobName));
       const running = pods.filter(({ hasEnded }) => !hasEnded);
       const graceMs = Math.max(0, ...running.map((pod) => pod.graceMs));
-      if (running.length === 0 || now() >= since + graceMs + endMarginMs) return pods;
+      if (running.length === 0 || elapsed() >= since + graceMs + endMarginMs) return pods;
       report(
         run,
         context,
@@ -94,7 +94,7 @@ export class StepJobs {
         found = await findJob(cluster, run, context);
         if (found?.state !== 'running' || pauses < looksBeforePods) continue;
         const pods = await cluster.listPods(podsOfJob(run.jobName));
-        const { hasFailed, reason } = start.check(found, pods, this.#options.runtime.now());
+        const { hasFailed, reason } = start.check(found, pods, this.#options.runtime.elapsed());
         report(run, context, reason);
         if (hasFailed) blocked = reason;
       }

@@ -1,5 +1,6 @@
 // Step templates (suspended CronJobs with the label `steward/step`), and the Job that performs a step: its object, made
 // from the template, and what its state and its pods say about the result.
+import { createHash } from 'node:crypto';
 import { groupBy } from '../../../lib/collections.ts';
 import { formatList } from '../../../lib/format.ts';
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
@@ -53,6 +54,7 @@ export const noTemplates: FoundTemplates = {
 
 export function selectTemplates(found: readonly CronJobObject[]): FoundTemplates {
   const templates = new Map<TemplateStepId, string>();
+  const contents = new Map<TemplateStepId, string>();
   const problems: string[] = [];
   const notices: string[] = [];
   for (const [step = '', cronJobs] of groupBy(found, ({ metadata }) => metadata?.labels?.[stepLabel])) {
@@ -65,6 +67,7 @@ export function selectTemplates(found: readonly CronJobObject[]): FoundTemplates
       continue;
     }
     templates.set(step, names[0] ?? '');
+    contents.set(step, hashOf(cronJobs.map(({ spec }) => spec?.jobTemplate)));
     if (names.length > 1)
       problems.push(`the step ${step} has ${names.length} step templates: ${formatList(names)}.`);
     for (const { metadata, spec } of cronJobs)
@@ -74,11 +77,15 @@ export function selectTemplates(found: readonly CronJobObject[]): FoundTemplates
         );
   }
   return {
-    performers: { isSimulated: false, templates },
+    performers: { isSimulated: false, templates, contents },
     workloads: found.map(toWorkload),
     problems,
     notices,
   };
+}
+
+function hashOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }
 
 function toWorkload({ metadata, spec }: CronJobObject): Workload {

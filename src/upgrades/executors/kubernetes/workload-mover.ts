@@ -8,7 +8,14 @@ import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
-import { RolloutMonitor, countRestarts, findRewritten, hasTargetImages, isRolledOut } from './rollout.ts';
+import {
+  type Restarts,
+  RolloutMonitor,
+  countRestarts,
+  findRewritten,
+  hasTargetImages,
+  isRolledOut,
+} from './rollout.ts';
 import {
   type ClusterPod,
   type ClusterWorkload,
@@ -20,7 +27,7 @@ import {
 
 export type MoverOptions = {
   readonly cluster: ClusterConnection;
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
   readonly rolloutTimeoutMs: number;
   readonly pollIntervalMs?: number;
   readonly imageTimeoutMs?: number;
@@ -35,7 +42,8 @@ export type WorkloadMove = {
 
 type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'UpgradeReverted';
 
-const conflictPauseMs = 50;
+/** The pause after a conflict grows: another client may change the workload again and again. */
+const conflictPauseMs = { min: 50, max: 2_000 };
 
 /**
  * A rollout may take long, so the pause between two looks grows up to this multiple of the first one. A job follows one
@@ -65,7 +73,7 @@ export class WorkloadMover {
   /** Errors of a process that no longer owns the job. They are no failures of the workload. */
   readonly #lostOwnership = new WeakSet<object>();
   /** How often pods had restarted when the rollout of a run was complete, by the names of their workloads. */
-  readonly #restarts = new Map<string, { run: string; restarts: ReturnType<typeof countRestarts> }>();
+  readonly #restarts = new Map<string, { run: string; restarts: Restarts }>();
   /** The job whose Events are refused. */
   #deniedJob: string | undefined;
 
@@ -102,21 +110,24 @@ export class WorkloadMover {
     await this.#withFailureEvent(move, () => this.#waitForRollout(move));
   }
 
-  /** Undefined if another process has followed the rollout, or an earlier run. Then these pods count the next time. */
-  restartsAtCompletion({ name }: Workload, pods: readonly ClusterPod[], context: StepContext) {
+  /** Undefined if another process has followed the rollout, or an earlier run. Then `present` counts the next time. */
+  restartsAtCompletion({ name }: Workload, present: Restarts, context: StepContext): Restarts | undefined {
     const known = this.#restarts.get(name);
     if (known?.run === runOf(context)) return known.restarts;
-    this.#recordRestarts(name, pods, context);
+    this.#recordRestarts(name, present, context);
     return undefined;
   }
 
-  #recordRestarts(name: string, pods: readonly ClusterPod[], context: StepContext): void {
-    this.#restarts.set(name, { run: runOf(context), restarts: countRestarts(pods) });
+  #recordRestarts(name: string, restarts: Restarts, context: StepContext): void {
+    const run = runOf(context);
+    for (const [other, known] of this.#restarts) if (known.run !== run) this.#restarts.delete(other);
+    this.#restarts.set(name, { run, restarts });
   }
 
   async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { workload, direction, context } = move;
-    for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
+    for (let tries = 0; ; tries += 1) {
+      if (tries > 0) await this.#pauseAfterConflict(move, tries);
       const found = await readWorkload(move);
       if (hasTargetImages(found, workload, direction)) {
         const isPatched = isPatchedBy(found, direction, context);
@@ -141,10 +152,17 @@ export class WorkloadMover {
   /** The images of a policy do not stay, because nobody has planned them. Another client may have changed them since. */
   async #undo(move: WorkloadMove, stored: ClusterWorkload): Promise<void> {
     const imagesOf = ({ containers }: ClusterWorkload) => JSON.stringify(containers);
+    let tries = 0;
     for (let found = stored; imagesOf(found) === imagesOf(stored); found = await readWorkload(move)) {
       if (await patchUnlessChanged(move, found, 'formerImage')) return;
-      await this.#runtime.sleep(conflictPauseMs, move.context.signal);
+      await this.#pauseAfterConflict(move, (tries += 1));
     }
+  }
+
+  async #pauseAfterConflict({ workload, context }: WorkloadMove, tries: number): Promise<void> {
+    context.report({ object: workload.name, reason: 'other clients change it at the same time' });
+    const { min, max } = conflictPauseMs;
+    await this.#runtime.sleep(Math.min(max, min * 2 ** (tries - 1)), context.signal);
   }
 
   async #writeStart(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
@@ -157,11 +175,12 @@ export class WorkloadMover {
   async #completeRollout(move: WorkloadMove, mayPatch = false): Promise<void> {
     const { workload, direction, context } = move;
     const found = await this.#waitForRollout(move, mayPatch);
-    this.#recordRestarts(workload.name, await move.cluster.listPods(found.selector), context);
+    const pods = await move.cluster.listPods(found.selector);
+    this.#recordRestarts(workload.name, countRestarts(pods), context);
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
-    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All pods run';
+    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All wanted pods run';
     if (direction === 'image')
       await this.#writeEvent(move, found, 'UpgradeCompleted', `${what} the image ${images}`);
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to ${images}`);
@@ -183,7 +202,7 @@ export class WorkloadMover {
       if (isRolledOut(found)) return found;
       const listed = looks > looksBeforePods ? await cluster.listPods(found.selector) : [];
       const pods = listed.filter(({ owner }) => owner === workload.name);
-      const rollout = monitor.check(found, pods, this.#runtime.now());
+      const rollout = monitor.check(found, pods, this.#runtime.elapsed());
       if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
       context.report({ object: workload.name, reason: rollout.reason });
       for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);

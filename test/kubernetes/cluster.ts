@@ -112,7 +112,7 @@ export async function openCluster() {
     /** The controllers see this time pass. A real cluster takes it. */
     passTime: (ms: number) => (api ? api.controllers.skip(ms) : sleep(ms)),
     request,
-    /** The node of the pod is lost: its status stays as it is, and it does not end when it is deleted. */
+    /** The node of the pod is lost: its status does not change, and it does not end when it is deleted. */
     async loseNode(podName: string): Promise<void> {
       kubelet.loseNode(podName);
       const metadata = { finalizers: ['steward-test/lost-node'] };

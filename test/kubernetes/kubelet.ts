@@ -12,7 +12,7 @@ export type Kubelet = {
    * they are ready again, unless they wait for their next start.
    */
   crash: (tagPart: string, options?: { at?: number; isDown?: boolean }) => void;
-  /** From now on the status of the pod stays as it is. */
+  /** From now on the status of the pod does not change. */
   loseNode: (podName: string) => void;
   /** Until `resume`, no pod changes its status. */
   pause: () => Promise<void>;

@@ -180,7 +180,7 @@ export class WorkloadMover {
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
-    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All wanted pods run';
+    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All pods run';
     if (direction === 'image')
       await this.#writeEvent(move, found, 'UpgradeCompleted', `${what} the image ${images}`);
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to ${images}`);

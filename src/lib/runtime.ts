@@ -34,7 +34,7 @@ export const realRuntime: Runtime = {
   startTimeout: (ms, onTimeout) => {
     const startedAt = performance.now();
     const timer = setTimeout(onTimeout, ms);
-    return { elapsedMs: () => performance.now() - startedAt, stop: () => clearTimeout(timer) };
+    return { elapsedMs: () => Math.round(performance.now() - startedAt), stop: () => clearTimeout(timer) };
   },
 };
 

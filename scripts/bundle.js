@@ -12,6 +12,7 @@ const runtimeFiles = [
   ['wsdl', 'wsdl'],
   ['src/console/assets', 'console/assets'],
   ['src/store/postgres/migrations', 'store/postgres/migrations'],
+  ['src/upgrades/versions/sample-manifest.json', 'upgrades/versions/sample-manifest.json'],
 ];
 
 /** `entries` are files of the checkout, by the names that they get in the folder. */

@@ -27,6 +27,10 @@ export type StewardOptions = {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The first catalog, in the format of CATALOG_FILE. Default: that file, or a built-in sample. */
   readonly catalog?: StewardCatalog;
+  /** The versions, in the format of MANIFEST_FILE. Default: that file, or a built-in sample. */
+  readonly manifest?: readonly object[] | { readonly versions: readonly object[] };
+  /** What is installed at first, as INSTALLED_VERSION: the id of a version, or a version and build. */
+  readonly installedVersion?: string;
 };
 
 export type StewardCatalog = {
@@ -59,12 +63,14 @@ export type Steward = {
   stop(): Promise<void>;
 };
 
-export async function startSteward({ env = {}, catalog }: StewardOptions = {}): Promise<Steward> {
+export async function startSteward(options: StewardOptions = {}): Promise<Steward> {
+  const { env = {}, catalog, manifest, installedVersion } = options;
   const unknown = Object.keys(env).filter((name) => !isVariable(name));
   if (unknown.length > 0) throw new Error(`Steward has no variable ${unknown.join(', ')}.`);
   const server = await startServer({
-    env: { ...defaultsFor(env), ...env },
+    env: { ...defaultsFor(env), ...env, ...(installedVersion && { INSTALLED_VERSION: installedVersion }) },
     catalogText: catalog && JSON.stringify(catalog),
+    manifestText: manifest && JSON.stringify(manifest),
     createLogger: async ({ LOG_LEVEL: level }) => (await import('pino')).pino({ level }),
     startControlled,
     issueAdminToken: true,

@@ -27,6 +27,7 @@ import type { Resource } from '../rest/resource.ts';
 import { restRoutes } from '../rest/routes.ts';
 import { SoapHandler } from '../soap/handler.ts';
 import { soapEndpoint } from '../soap/plugin.ts';
+import { loadManifest } from '../upgrades/starting/first-version.ts';
 import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
 import { storePatienceMs } from './backends.ts';
 import {
@@ -194,8 +195,15 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
 }
 
 /** Outside `createApp`, whose closures would keep the catalog in memory: the store has copied it. */
-function loading(catalog: InitialCatalog, { store, runtime }: AppOptions): () => Promise<void> {
-  return () => store.update((transaction) => loadCatalog(transaction, catalog, runtime.now()));
+function loading(
+  catalog: InitialCatalog,
+  { store, runtime, manifest, config }: AppOptions,
+): () => Promise<void> {
+  return () =>
+    store.update((transaction) => {
+      loadCatalog(transaction, catalog, runtime.now());
+      loadManifest(transaction, manifest, config.INSTALLED_VERSION);
+    });
 }
 
 type Mount = {

@@ -36,10 +36,12 @@ import { JobWatcher, upgradeStats } from '../upgrades/jobs/job-service.ts';
 import type { OnJobChange } from '../upgrades/jobs/job.ts';
 import { createDriftReader } from '../upgrades/starting/drift.ts';
 import { systemResource } from '../upgrades/upgrades.rest.ts';
-import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
+import { decideFirstVersion } from '../upgrades/starting/first-version.ts';
+import { type BaseManifest, deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { uploadsResource } from '../uploads/rest.ts';
 import {
   type WebhookNotice,
+  adoptionEvent,
   jobEvent,
   noticeData,
   serviceEvent,
@@ -64,6 +66,7 @@ export type AppOptions = {
   readonly logger: FastifyBaseLogger;
   readonly wsdl: string;
   readonly assets: AssetFiles;
+  readonly manifest: BaseManifest;
   readonly version: string;
   /** Undefined for a build without git. */
   readonly commit?: string | undefined;
@@ -155,6 +158,21 @@ export function createServices(options: AppOptions) {
   const jobWatcher = new JobWatcher(store, runtime);
 
   async function start(): Promise<void> {
+    const operation = 'system/upgrades/adopt';
+    await decideFirstVersion({
+      store,
+      runtime,
+      tasks,
+      executor,
+      logger,
+      named: config.INSTALLED_VERSION,
+      looksAgain: config.UPGRADE_EXECUTOR !== 'simulated',
+      record: (transaction, at) =>
+        auditService.recordWithin(
+          transaction,
+          auditService.createEntry({ at, operation, target: 'system/upgrades' }),
+        ),
+    });
     await jobRunner.recover(options.isRestored);
     new JobScheduler({
       store,
@@ -234,7 +252,7 @@ function requestOptionsOf({ config, version }: AppOptions): RequestOptions {
 export function adminResource(options: AppOptions, services: Services, urls: PublicUrls): Resource {
   const { config, store, runtime, executor } = options;
   const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, signInService } = services;
-  const installed = () => newestInstalled(store.read(deployment));
+  const installed = () => installedVersions(store.read(deployment)).at(-1);
   const webhookDeps = {
     store,
     runtime,
@@ -285,6 +303,8 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobRunner,
       jobWatcher,
       notify: notifyJob,
+      notifyAdoption: (transaction, adoption, at) =>
+        eventPublisher.publishWithin(transaction, adoptionEvent(adoption), at),
       readDrift,
       resources: {
         audit: auditResource({ store, titles, names }),
@@ -317,7 +337,7 @@ export function restResource(
   { catalogCache }: Services,
   urls: PublicUrls,
 ): Resource {
-  const installed = () => newestInstalled(store.read(deployment));
+  const installed = () => installedVersions(store.read(deployment)).at(-1);
   return folder(
     { title: 'Server directory', description: 'The server info and the REST catalog.', access: 'anyone' },
     {
@@ -337,7 +357,7 @@ export function restResource(
   );
 }
 
-/** The installed version as a number. */
-export function currentVersion(store: AppOptions['store']): number {
-  return versionNumber(newestInstalled(store.read(deployment)).version);
+/** The installed version as a number. Null: it is not known. */
+export function currentVersion(store: AppOptions['store']): number | null {
+  return versionNumber(installedVersions(store.read(deployment)).at(-1));
 }

@@ -1,6 +1,6 @@
 // Starts a server: variables → configuration → store → app → listen. Handles no signals and prints nothing.
 import type { FastifyInstance } from 'fastify';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
@@ -10,10 +10,11 @@ import { sampleCatalog } from '../catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { unknownVariables } from '../config/variables.ts';
 import { formatBuild, readBuild } from '../lib/build.ts';
-import { formatProblem } from '../lib/errors.ts';
+import { ServiceError, formatProblem } from '../lib/errors.ts';
 import { realRuntime, withSharedClock } from '../lib/runtime.ts';
 import { readRegistryAuth } from '../upgrades/executors/images/registry.ts';
-import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
+import type { BaseManifest } from '../upgrades/versions/deployment.ts';
+import { type Version, readManifest } from '../upgrades/versions/manifest.ts';
 import { GuardedHttpClient, readAuthorities } from '../webhooks/sending/http-client.ts';
 import type { App, NewApp } from './app.ts';
 import { type BackendOptions, createExecutor, openStore } from './backends.ts';
@@ -27,6 +28,8 @@ export type StartOptions = Pick<AppOptions, 'measuresProcess'> & {
   readonly env: Variables;
   /** The text of a catalog file. Default: the file that CATALOG_FILE names. */
   readonly catalogText?: string | undefined;
+  /** The text of a manifest file. Default: the file that MANIFEST_FILE names. */
+  readonly manifestText?: string | undefined;
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
   /** Starts the app with TEST_CONTROL=true. */
   readonly startControlled: (options: AppOptions) => Promise<App>;
@@ -63,7 +66,7 @@ export type StartedServer = {
 };
 
 export async function startServer(options: StartOptions): Promise<StartedServer> {
-  const { config, catalog, receivers } = await readSettings(options);
+  const { config, catalog, receivers, manifest: given } = await readSettings(options);
   const adminPassword = config.ADMIN_PASSWORD ?? randomBytes(12).toString('base64url');
   const hashAdminPassword = async () => {
     // Other processes would not know a random password.
@@ -82,6 +85,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const build = await readBuild(builtFiles);
+  const manifest = given ?? sampleManifest(await read('upgrades/versions/sample-manifest.json'));
   const httpClient = new GuardedHttpClient(config.WEBHOOK_ALLOW_CIDRS, receivers);
   const appOptions = {
     config,
@@ -101,6 +105,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     },
     wsdl: await read('wsdl/ServiceCatalog.wsdl'),
     catalog,
+    manifest,
     adminHash: () => early ?? hashAdminPassword(),
   };
   const backends = { config, runtime, logger, leaseMs: options.leaseMs, builtFiles };
@@ -125,7 +130,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const unknown = unknownVariables(Object.keys(options.env));
   if (unknown.length > 0)
     logger.warn({ variables: unknown }, 'these variables are unknown, and have no effect');
-  warnOfUnknownContainers(config, logger);
+  warnOfUnknownContainers(config, manifest, logger);
   return {
     app,
     config,
@@ -160,21 +165,33 @@ async function startApp(options: AppOptions, backends: BackendOptions): Promise<
   return createApp({ ...options, store, executor });
 }
 
-type Settings = { config: Config; catalog: InitialCatalog; receivers: { authorities?: readonly string[] } };
+type Settings = {
+  config: Config;
+  catalog: InitialCatalog;
+  receivers: { authorities?: readonly string[] };
+  manifest: BaseManifest | undefined;
+};
 
-async function readSettings({ env, catalogText }: StartOptions): Promise<Settings> {
+async function readSettings({ env, catalogText, manifestText }: StartOptions): Promise<Settings> {
   const result = await readCatalog(catalogText, env.CATALOG_FILE);
   const registryAuth = await readRegistryAuth(env.REGISTRY_AUTH_FILE || undefined);
   const receivers = await readAuthorities(env.WEBHOOK_CA_FILE || undefined);
+  const manifest = await readManifestFile(manifestText, env.MANIFEST_FILE);
   const config = readConfig(env, [
     ...('problems' in result ? result.problems : []),
     ...('problems' in registryAuth ? registryAuth.problems : []),
     ...('problems' in receivers ? receivers.problems : []),
+    ...(manifest && 'problems' in manifest ? manifest.problems : []),
   ]);
   const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
   const excess = findCatalogExcess(catalog, config);
   if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
-  return { config, catalog, receivers: 'authorities' in receivers ? receivers : {} };
+  return {
+    config,
+    catalog,
+    receivers: 'authorities' in receivers ? receivers : {},
+    manifest: manifest && 'versions' in manifest ? manifest : undefined,
+  };
 }
 
 async function readCatalog(
@@ -192,12 +209,44 @@ async function readCatalog(
   }
 }
 
-function warnOfUnknownContainers({ SIMULATED_FAILURES }: Config, logger: Logger): void {
-  const unknown = [...SIMULATED_FAILURES.keys()].filter(
-    (name) => !name.startsWith('@') && !builtInNames.has(name),
-  );
+/** Its links are checked when the installed version is known. */
+async function readManifestFile(
+  text: string | undefined,
+  path = '',
+): Promise<BaseManifest | { problems: string[] } | undefined> {
+  if (text === undefined && path === '') return undefined;
+  try {
+    const bytes = text === undefined ? await readFile(path) : Buffer.from(text);
+    const result = readManifest(bytes);
+    return 'versions' in result
+      ? { source: 'file', versions: result.versions, digest: digestOf(bytes) }
+      : { problems: result.problems.map((problem) => `MANIFEST_FILE: ${problem}`) };
+  } catch (error) {
+    const { message } = error instanceof ServiceError ? (error.problems[0] ?? error) : (error as Error);
+    return { problems: [`MANIFEST_FILE cannot be read: ${message.replace(/\.$/, '')}.`] };
+  }
+}
+
+/** The built-in sample is known to be correct. */
+function sampleManifest(text: string): BaseManifest {
+  return { source: 'built-in', versions: JSON.parse(text) as Version[], digest: digestOf(text) };
+}
+
+const digestOf = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
+
+function warnOfUnknownContainers(
+  { SIMULATED_FAILURES }: Config,
+  { versions }: BaseManifest,
+  logger: Logger,
+): void {
+  const containers = versions.flatMap((version) => [...version.containers, ...version.newContainers]);
+  const known = new Set(containers.map(({ name }) => name.toUpperCase()));
+  const unknown = [...SIMULATED_FAILURES.keys()].filter((name) => !name.startsWith('@') && !known.has(name));
   if (unknown.length > 0)
-    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
+    logger.warn(
+      { names: unknown },
+      'SIMULATED_FAILURES names containers that no version of the manifest has',
+    );
 }
 
 function addressOf({ server }: FastifyInstance): string {

@@ -24,7 +24,7 @@ export type PortalOptions = {
   readonly portal: {
     readonly name: string;
     /** The installed version as a number. */
-    readonly currentVersion: () => number;
+    readonly currentVersion: () => number | null;
   };
 };
 
@@ -38,7 +38,10 @@ const portalAnswer = answerObject('Portal', 'The token service as a portal.', {
   id: z.literal('steward'),
   name: z.string().describe('The name in the title of the pages.'),
   isPortal: z.literal(true),
-  currentVersion: z.number().describe('The installed version as a number: 10.91 for 10.9.1.'),
+  currentVersion: z
+    .number()
+    .nullable()
+    .describe('The installed version as a number: 10.91 for 10.9.1. Null: it is not known.'),
   authorizedCrossOriginDomains: z.array(z.string()).max(0),
   user: communitySelfAnswer.optional().describe('The user of the token. Absent without a token.'),
 });

@@ -11,11 +11,14 @@ import { audienceOf } from './listing.ts';
 type DirectoryOptions = {
   readonly catalogCache: CatalogCache;
   readonly requireTokens: boolean;
-  readonly currentVersion: () => number;
+  readonly currentVersion: () => number | null;
 };
 
 const directoryAnswer = answerObject('Directory', 'Folders and services of the catalog, for clients.', {
-  currentVersion: z.number().describe('The installed version as a number: 10.91 for 10.9.1.'),
+  currentVersion: z
+    .number()
+    .nullable()
+    .describe('The installed version as a number: 10.91 for 10.9.1. Null: it is not known.'),
   folders: z.array(z.string()).describe('The folders that the caller may see. Empty in a folder.'),
   services: z.array(
     z.strictObject({

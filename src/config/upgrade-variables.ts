@@ -18,6 +18,19 @@ export const upgradeExecutor = z
   );
 
 export const upgrades = {
+  MANIFEST_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'A version manifest to use while none is imported, as importManifest accepts it. Default: a built-in sample.',
+    ),
+  INSTALLED_VERSION: z
+    .string()
+    .optional()
+    .describe(
+      'The version that is installed when the first start begins: the id of a version of the manifest, or a version and build such ' +
+        'as 11.5.0.6815. Default: simulated: the oldest release of the manifest; kubernetes: the version whose images the workloads have.',
+    ),
   UPGRADE_STEP_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),

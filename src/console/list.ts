@@ -249,7 +249,7 @@ export function renderChips(chips: readonly Chip[]): Html {
 }
 
 /** Instead of a list without rows. A link to the list without filters removes them. */
-export function renderEmpty(sentence: string, unfiltered?: string): Html {
+export function renderEmpty(sentence: string | Html, unfiltered?: string): Html {
   return html`<div class="empty">
     <p>${sentence}</p>
     ${unfiltered !== undefined && html`<p><a href="${unfiltered}">Remove the filters</a></p>`}

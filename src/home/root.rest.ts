@@ -9,14 +9,22 @@ import type { View } from '../rest/view.ts';
 
 export type InstalledVersion = { readonly version: string; readonly build: string };
 
+const fullVersionField = z
+  .string()
+  .nullable()
+  .describe('The installed version and build, for example 10.9.1.1234. Null: it is not known.');
+
 const rootAnswer = answerObject('AdministrationRoot', 'The root of the administrator directory.', {
-  currentVersion: z.string().describe('The installed version, for example 10.9.1.'),
-  fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
+  currentVersion: z
+    .string()
+    .nullable()
+    .describe('The installed version, for example 10.9.1. Null: it is not known.'),
+  fullVersion: fullVersionField,
   resources: z.array(z.string()).describe('The names of the resources beneath the root.'),
 });
 
 export function rootResource(
-  installed: () => InstalledVersion,
+  installed: () => InstalledVersion | undefined,
   view: View<unknown>,
   {
     resources,
@@ -36,10 +44,10 @@ export function rootResource(
     isOffered: (_subject, name) => Object.hasOwn(resources, name),
     view,
     read: () => {
-      const { version, build } = installed();
+      const present = installed();
       return {
-        currentVersion: version,
-        fullVersion: `${version}.${build}`,
+        currentVersion: present?.version ?? null,
+        fullVersion: formatFull(present),
         resources: Object.keys(resources).sort(),
       };
     },
@@ -47,7 +55,7 @@ export function rootResource(
 }
 
 type InfoOptions = {
-  readonly installed: () => InstalledVersion;
+  readonly installed: () => InstalledVersion | undefined;
   readonly soapUrl: () => string;
   readonly owningSystemUrl: () => string;
   readonly tokenServiceUrl: () => string;
@@ -58,8 +66,11 @@ type InfoOptions = {
 const infoAnswer = answerObject('ServerInfo', 'The version of the server, and how to sign in.', {
   currentVersion: z
     .number()
-    .describe('The installed version as a number: 10.91 for 10.9.1, 11 for 11.0.0, 11.2 for 11.2.0.'),
-  fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
+    .nullable()
+    .describe(
+      'The installed version as a number: 10.91 for 10.9.1, 11 for 11.0.0, 11.2 for 11.2.0. Null: it is not known.',
+    ),
+  fullVersion: fullVersionField,
   soapUrl: z.string().describe('The address of the SOAP catalog.'),
   owningSystemUrl: z.string().describe('The address of the token service.'),
   authInfo: z.strictObject({
@@ -77,10 +88,10 @@ export function infoResource(options: InfoOptions): Resource {
     access: 'anyone',
     answer: infoAnswer,
     read: () => {
-      const { version, build } = installed();
+      const present = installed();
       return {
-        currentVersion: versionNumber(version),
-        fullVersion: `${version}.${build}`,
+        currentVersion: versionNumber(present),
+        fullVersion: formatFull(present),
         soapUrl: soapUrl(),
         owningSystemUrl: owningSystemUrl(),
         authInfo: {
@@ -93,9 +104,14 @@ export function infoResource(options: InfoOptions): Resource {
   });
 }
 
+function formatFull(present: InstalledVersion | undefined): string | null {
+  return present ? `${present.version}.${present.build}` : null;
+}
+
 /** The first part, a point, and the other parts: 10.9.1 is 10.91. */
-export function versionNumber(version: string): number {
-  const [major = '', ...rest] = version.split('.');
+export function versionNumber(present: InstalledVersion | undefined): number | null {
+  if (!present) return null;
+  const [major = '', ...rest] = present.version.split('.');
   return Number(`${major}.${rest.join('')}`);
 }
 

@@ -24,7 +24,7 @@ import { noticeCookie } from '../rest/request.ts';
 import type { FormError } from '../rest/view.ts';
 import type { Store } from '../store/store.ts';
 import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
-import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
+import { deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { webhooks } from '../webhooks/webhook.ts';
 import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';
@@ -274,7 +274,7 @@ function messageView(title: string, { headers, body }: JournalMessage): Html {
 function stateFacts(store: Store): [string, string][] {
   const { isReadOnly, message } = currentMode(store, isJobRunning(store));
   return [
-    ['Installed version', newestInstalled(store.read(deployment)).id],
+    ['Installed version', installedVersions(store.read(deployment)).at(-1)?.id ?? 'not known'],
     ['Newest job', store.read(newestJob)?.state ?? 'none'],
     ['Mode', isReadOnly ? `read-only. ${message}` : 'read and write'],
     ['Folders', formatNumber(store.count(folders))],

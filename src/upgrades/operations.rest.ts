@@ -1,18 +1,17 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../lib/errors.ts';
-import { formatCount, formatNumber } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
 import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { boolean, file, jsonObject, reference, refuse, text } from '../rest/field-types.ts';
 import type { PreparedCall } from '../rest/call.ts';
 import { type Operation, operation } from '../rest/operation.ts';
-import { type Outcome, succeeded } from '../rest/outcome.ts';
+import type { Outcome } from '../rest/outcome.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { uploads } from '../uploads/upload.ts';
 import { type JobsOptions, statusAnswer } from './jobs.rest.ts';
-import type { Executor } from './executors/executor.ts';
+import { type ManifestOptions, manifestOperations } from './manifest.rest.ts';
 import { jobStatus } from './jobs/job-service.ts';
 import { scheduleJob } from './jobs/job-schedule.ts';
 import type { ScheduledRequest } from './jobs/job-table.ts';
@@ -34,13 +33,7 @@ import {
 } from './starting/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
 import { stepIds } from './executors/steps.ts';
-import {
-  currentManifest,
-  deployment,
-  importManifest,
-  importedManifest,
-  installedVersions,
-} from './versions/deployment.ts';
+import { currentManifest, deployment, importManifest, installedVersions } from './versions/deployment.ts';
 import { type StartTime, ignoredWindows, requireWindow, startFields, startProblems } from './windows.rest.ts';
 import { rollbackOptions } from './pages/versions.ts';
 import { findPath } from './versions/hops.ts';
@@ -97,7 +90,7 @@ const planAnswer = answerObject('Plan', 'What an upgrade would do, and what bloc
   notices: z.array(z.string()).describe('What does not block the upgrade but deserves attention.'),
 });
 
-export type OperationsOptions = JobsOptions & { executor: Executor; readDrift: ReadDrift };
+export type OperationsOptions = JobsOptions & ManifestOptions & { readDrift: ReadDrift };
 
 /** With the fields of a start, which the form of `plan` shows too. */
 type StartOptions = OperationsOptions & { readonly start: ReturnType<typeof optionalStart> };
@@ -114,12 +107,9 @@ export function upgradeOperations(given: OperationsOptions): Record<string, Oper
     plan: planOperation(options),
     upgrade: upgradeOperation(options),
     rollback: rollbackOperation(options),
-    importManifest: importManifestOperation(options),
-    deleteImportedManifest: deleteImportedManifestOperation(),
+    ...manifestOperations(options),
   };
 }
-
-const versionsPage = { name: 'Show the versions', path: ['system', 'upgrades', 'available'] };
 
 const versionField = reference().meta({
   label: 'Version',
@@ -128,7 +118,7 @@ const versionField = reference().meta({
 
 function manifestField(store: ReadableStore) {
   return file().transform(({ bytes }, context): readonly Version[] => {
-    const result = readManifest(bytes, installedVersions(store.read(deployment)));
+    const result = readManifest(bytes, () => installedVersions(store.read(deployment)));
     return 'versions' in result ? result.versions : refuse(context, result.problems);
   });
 }
@@ -358,35 +348,4 @@ function requireUploads(transaction: Transaction, ids: readonly string[]): void 
   const missing = ids.filter((id) => !transaction.get(uploads, id));
   const message = `names the upload ${missing[0]}, which does not exist.`;
   if (missing.length > 0) throw invalid([{ field: 'upgradeSettings', message }]);
-}
-
-function importManifestOperation({ store }: OperationsOptions): Operation {
-  return operation({
-    title: 'Import manifest',
-    description: 'Replaces the version manifest for all versions that are not installed.',
-    warning: () =>
-      `The manifest has ${formatCount(currentManifest(store).length, 'version')} now. Those that the file lacks are removed.`,
-    fields: {
-      manifestFile: manifestField(store).describe(
-        'A version manifest: a JSON array of versions, or {"versions": […]}.',
-      ),
-    },
-    run: async ({ values, update }) => {
-      const { manifestFile: versions } = values;
-      const added = await update((transaction, at) => importManifest(transaction, versions, at));
-      const text = `The manifest with ${formatCount(versions.length, 'version')} was imported, ${formatNumber(added.length)} of them new.`;
-      return succeeded(text, versionsPage);
-    },
-  });
-}
-
-function deleteImportedManifestOperation(): Operation {
-  return operation({
-    title: 'Delete imported manifest',
-    description: 'Deletes the imported version manifest, so that the built-in one is used again.',
-    run: async ({ update }) => {
-      await update((transaction) => transaction.write(importedManifest, null));
-      return succeeded('The built-in manifest is used again.', versionsPage);
-    },
-  });
 }

@@ -19,10 +19,10 @@ import { type OperationsOptions, upgradeOperations } from './operations.rest.ts'
 import { upgradesPage } from './pages/overview.ts';
 import { versionsView } from './pages/versions.ts';
 import {
+  baseManifest,
   deployment,
   importedManifest,
   installedVersions,
-  newestInstalled,
   rollbackTargets,
 } from './versions/deployment.ts';
 import { availableVersions } from './versions/hops.ts';
@@ -63,13 +63,19 @@ const versionsAnswer = answerObject('Versions', 'A list of versions.', {
 
 const currentVersionAnswer = openAnswerObject(
   'CurrentVersion',
-  'The newest installed version, and the messages of the job that installed it.',
-  { ...version, messages: messagesAnswer },
+  'The newest installed version, and the messages of the job that installed it. Only the messages if it is not known.',
+  { ...z.object(version).partial().shape, messages: messagesAnswer },
 );
 
 const manifestStatusAnswer = answerObject('ManifestStatus', 'Where the version manifest comes from.', {
   versionManifestSource: z.enum(['built-in', 'imported']),
-  lastImportedTimestamp: time.nullable().describe('Null: no manifest is imported.'),
+  importedFrom: z
+    .enum(['request', 'file'])
+    .nullable()
+    .describe(
+      'request: importManifest has imported it. file: it is that of MANIFEST_FILE. Null: it is built in.',
+    ),
+  lastImportedTimestamp: time.nullable().describe('When importManifest has imported it; otherwise null.'),
 });
 
 type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
@@ -180,10 +186,10 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       'The newest installed version, and the messages of the job that installed it.',
       currentVersionAnswer,
       async () => {
-        const version = newestInstalled(present());
-        const job = await jobService.findInstalling(version.id);
+        const version = installedVersions(present()).at(-1);
+        const job = version && (await jobService.findInstalling(version.id));
         const messages = job ? (await jobService.messages(job)).messages : [];
-        return { ...asJson(version), messages: asJson(messages) };
+        return { ...(version && asJson(version)), messages: asJson(messages) };
       },
     ),
     history: historyResource(options),
@@ -193,8 +199,14 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       manifestStatusAnswer,
       () => {
         const imported = store.read(importedManifest);
+        const importedFrom = imported
+          ? 'request'
+          : store.read(baseManifest).source === 'file'
+            ? 'file'
+            : null;
         return {
-          versionManifestSource: imported ? 'imported' : 'built-in',
+          versionManifestSource: importedFrom ? 'imported' : 'built-in',
+          importedFrom,
           lastImportedTimestamp: imported?.importedAt ?? null,
         };
       },

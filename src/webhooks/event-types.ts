@@ -21,6 +21,11 @@ const jobData = z.object({
   reason: z.string().optional().describe('Why the job failed or was cancelled.'),
 });
 
+const adoptionData = z.object({
+  from: z.string().nullable().describe('The version before, with its build. Null: it was not known.'),
+  to: z.string().describe('The version that is installed, with its build.'),
+});
+
 const deactivatedData = z.object({
   webhookId: z.string(),
   webhookName: z.string(),
@@ -36,6 +41,7 @@ const failingData = z.object({
 export type EventData = {
   readonly service: z.output<typeof serviceData>;
   readonly job: z.output<typeof jobData>;
+  readonly adoption: z.output<typeof adoptionData>;
   readonly deactivated: z.output<typeof deactivatedData>;
   readonly failing: z.output<typeof failingData>;
 };
@@ -102,6 +108,10 @@ export const eventTypes: readonly EventType[] = [
     reason: 'Update module GATEWAY_PROXY: the image cannot be pulled.',
   }),
   jobType('UpgradeCancelled', 'An upgrade was cancelled.', { reason: 'Cancelled by administrator.' }),
+  eventType('VersionAdopted', 'An administrator has declared which version is installed.', adoptionData, {
+    from: '10.9.1.1234',
+    to: '11.5.0.6815',
+  }),
   failingType(
     'WebhookFailing',
     'The failures of another webhook have reached half of those that deactivate it. Sent once per failure window.',

@@ -37,6 +37,11 @@ export function jobEvent(job: Job): EventDraft {
   return { type, service: null, data: JSON.stringify(data) };
 }
 
+export function adoptionEvent({ from, to }: EventData['adoption']): EventDraft {
+  const data: EventData['adoption'] = { from, to };
+  return { type: 'VersionAdopted', service: null, data: JSON.stringify(data) };
+}
+
 /** What the end of a delivery means for its webhook. */
 export type WebhookNotice = {
   readonly kind: 'Failing' | 'Recovered' | 'Deactivated';

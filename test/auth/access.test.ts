@@ -102,6 +102,7 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin system/upgrades/rollback': ['administrator', 'writes'],
   'admin system/upgrades/importManifest': ['administrator', 'writes'],
   'admin system/upgrades/deleteImportedManifest': ['administrator', 'writes'],
+  'admin system/upgrades/adopt': ['administrator', 'writes'],
   'admin system/jobs': ['administrator'],
   'admin system/jobs/{job}': ['administrator'],
   'admin system/jobs/{job}/cancel': ['administrator', 'writes always'],

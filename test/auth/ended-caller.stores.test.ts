@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hashToken, tokens } from '../../src/auth/token.ts';
 import { findUser, requireUser, updateUser, users } from '../../src/auth/user.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
-import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { laterVersions } from '../kit/sample-manifest.ts';
+import { deployment, readDeployment } from '../../src/upgrades/versions/deployment.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { openWire } from '../hard/wire.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
@@ -92,8 +92,8 @@ const endings: [string, number, () => Promise<void>][] = [
 const patch = 'pat_17022022_1250';
 
 it.each(endings)('when %s, every request that waits is refused', async (_what, status, end) => {
-  const patches = builtInManifest.filter(({ id }) => id === patch);
-  const { release } = one.store.read(deployment);
+  const patches = laterVersions.filter(({ id }) => id === patch);
+  const { release } = readDeployment(one.store);
   await one.store.update((transaction) => transaction.write(deployment, { release, patches }));
   const before = findUser(one.store, 'member');
   const send = (path: string, fields: Record<string, string>) =>

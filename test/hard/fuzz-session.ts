@@ -1,5 +1,5 @@
 // Starts a server with sample data of every kind, and sends it raw requests.
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions } from '../kit/sample-manifest.ts';
 import { type Server, startListening } from '../kit/server.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';
@@ -31,7 +31,7 @@ export async function startTarget(env: Record<string, string>): Promise<Target> 
     await server.post('/admin/services/createFolder', { token, folderName: 'Empty' }),
     await server.post('/admin/system/upgrades/upgrade', {
       token,
-      versionManifest: JSON.stringify({ id: builtInManifest[0]?.id }),
+      versionManifest: JSON.stringify({ id: laterVersions[0]?.id }),
     }),
   ];
   const failed = answers.find(({ statusCode }) => statusCode !== 200);

@@ -1,7 +1,7 @@
 // Generates values for the fields of the directories: valid, just past the limits, and random. All are bytes.
 import fc from 'fast-check';
 import { type Field, choicesOf, describeField } from '../../src/rest/fields.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import { password } from '../kit/server.ts';
 import { releaseOf } from '../kit/versions.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
@@ -9,7 +9,7 @@ import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes
 /** The ids that the fake runtime generates, in order. */
 export const ids = Array.from({ length: 12 }, (_, index) => `id-${index + 1}`).join('¦');
 
-const versionIds = [...builtInManifest.map(({ id }) => id), freshRelease.id, 'pat_x', 'rel_x', 'nothing'];
+const versionIds = [...laterVersions.map(({ id }) => id), freshRelease.id, 'pat_x', 'rel_x', 'nothing'];
 const references = versionIds.map((id) => JSON.stringify({ id })).join('¦');
 
 /** A minimal manifest with versions that a fresh deployment can be upgraded to. */

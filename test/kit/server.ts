@@ -14,11 +14,13 @@ import { type Role, roles } from '../../src/lib/caller.ts';
 import type { Runtime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
+import { type BaseManifest, type Deployment, deployment } from '../../src/upgrades/versions/deployment.ts';
 import { closeOnce } from './cleanup.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
 import { type FakeRuntime, createFakeRuntime } from './runtime.ts';
+import { freshDeployment, sampleManifest } from './sample-manifest.ts';
 import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 
 export const password = 'a password for tests';
@@ -71,6 +73,7 @@ export function appOptions(config: Config, runtime: Runtime, logLines: string[])
     wsdl,
     assets: noAssets,
     catalog: sampleCatalog,
+    manifest: sampleManifest,
     version: '0.0.0',
     commit: 'c0ffee',
     adminHash: () => Promise.resolve(passwordHash),
@@ -93,6 +96,10 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 export type ServerOptions = {
   env?: Record<string, string>;
   catalog?: InitialCatalog;
+  /** Default: the built-in sample. */
+  manifest?: BaseManifest;
+  /** What is installed in an empty store. Default: the oldest release of the sample. Null: the server decides. */
+  present?: Deployment | null;
   /** The store of an earlier server. Default: an empty one. */
   store?: TestStore;
   runtime?: FakeRuntime;
@@ -117,6 +124,7 @@ export async function startServer({
   store: given,
   runtime = createFakeRuntime(),
   receiver,
+  present = freshDeployment,
   ...options
 }: ServerOptions = {}) {
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
@@ -129,6 +137,7 @@ export async function startServer({
   const token = (role: Role) => `token-of-the-${role}`;
   noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
+    if (present && !transaction.read(deployment)) transaction.write(deployment, present);
     for (const role of roles) {
       transaction.put(users, {
         username: role,

@@ -6,7 +6,7 @@ import type { StepContext, Executor } from '../../src/upgrades/executors/executo
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Workload } from '../../src/upgrades/executors/workloads.ts';
 import { movesBetween } from '../../src/upgrades/versions/moves.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Container, Version } from '../../src/upgrades/versions/manifest.ts';
 import { openCluster } from './cluster.ts';
@@ -32,7 +32,7 @@ const version = (of: Version | undefined, tag: string, ...names: string[]): Vers
   containers: names.map((name) => container(name, tag)),
   newContainers: [],
 });
-const [first, second] = builtInManifest;
+const [first, second] = laterVersions;
 const installed = version(freshRelease, '1', 'MAP_SERVER', 'STORE_QUEUE', 'LOG_AGENT');
 const patch = version(first, '2', 'MAP_SERVER', 'STORE_QUEUE', 'LOG_AGENT');
 const later = version(second, '3', 'MAP_SERVER');

@@ -1,7 +1,7 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after
 // failures.
 import { expect, it, onTestFinished } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
 import { openCluster } from './cluster.ts';
 import { fast } from './executor.ts';
@@ -31,7 +31,7 @@ const patchOfRelease = {
   releaseBuild: '2000',
 };
 
-async function open(versions: object[], options: Partial<KubernetesOptions> = {}) {
+async function open(versions: object[], options: Parameters<typeof openSteward>[2] = {}) {
   const cluster = await openCluster();
   onTestFinished(() => cluster.close());
   for (const workload of Object.values(workloads))
@@ -106,8 +106,10 @@ it('workloads without the images of the installed version are shown, and an upgr
   expect((await start('plan', 'pat')).problems).toEqual(refusal);
 });
 
-it('workloads that only the release from before Steward names may have any images', async () => {
-  const { start, end } = await open([patch('pat', '1300', '1234', '2', ['MAP_SERVER'])]);
+it('workloads that only an unlisted release names may have any images', async () => {
+  const release = { ...freshRelease, containers: [], isUnlisted: true } as const;
+  const present = { release, patches: [] };
+  const { start, end } = await open([patch('pat', '1300', '1234', '2', ['MAP_SERVER'])], { present });
   await start('upgrade', 'pat');
   await end('success');
   expect((await start('plan', 'pat')).problems).toEqual([

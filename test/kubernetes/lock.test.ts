@@ -1,7 +1,7 @@
 // The lock on a namespace: which jobs acquire it, and which wait or fail.
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/lib/errors.ts';
-import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { freshDeployment } from '../kit/sample-manifest.ts';
 import type { Cluster } from './cluster.ts';
 import { fast } from './executor.ts';
 import { contextOf, openDeployment, workload } from './single-deployment.ts';
@@ -32,7 +32,7 @@ describe('the lock on a namespace', () => {
     const options = fast();
     const [ours, tsuccessors] = [start(options), start(options)];
     await ours.perform('launch', contextOf());
-    const { problems } = (await start().inventory()).planReverts([], '', deployment.initial);
+    const { problems } = (await start().inventory()).planReverts([], '', freshDeployment);
     expect(problems.map(formatProblem)).toEqual([
       expect.stringMatching(
         /^cluster: another Steward is upgrading the namespace: its job job\/1 holds the Lease upgrade-lock, which expires in \d+ seconds unless it is renewed\.$/,
@@ -59,7 +59,7 @@ describe('the lock on a namespace', () => {
     const lease = await on.request<{ spec: object }>('GET', path);
     await on.request('PUT', path, { ...lease, spec: { ...lease.spec, renewTime } });
     const other = start(options);
-    const problems = async () => (await other.inventory()).planReverts([], '', deployment.initial).problems;
+    const problems = async () => (await other.inventory()).planReverts([], '', freshDeployment).problems;
     expect(await problems()).toHaveLength(1);
     await options.runtime.sleep(31_000);
     expect(await problems()).toEqual([]);
@@ -129,9 +129,7 @@ describe('the lock on a namespace', () => {
     const { on, start } = await openDeployment();
     await start(fast()).perform('launch', contextOf());
     const hasEnded = (jobId: string) => Promise.resolve(jobId === 'job');
-    expect((await start({ hasEnded }).inventory()).planReverts([], '', deployment.initial).problems).toEqual(
-      [],
-    );
+    expect((await start({ hasEnded }).inventory()).planReverts([], '', freshDeployment).problems).toEqual([]);
     await start({ hasEnded }).perform('launch', contextOf('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);
   });

@@ -1,6 +1,6 @@
 // How the executor behaves while the API server is down, slow, or refuses requests for a while.
 import { describe, expect, it } from 'vitest';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import type { Act } from './faults.ts';
 import { fast } from './executor.ts';
 import { contextOf, openDeployment, workload } from './single-deployment.ts';

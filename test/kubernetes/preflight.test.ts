@@ -12,7 +12,7 @@ import {
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import type { JobEnd } from '../../src/upgrades/executors/workloads.ts';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor, fast } from './executor.ts';

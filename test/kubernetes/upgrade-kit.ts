@@ -4,6 +4,9 @@ import { expect, onTestFinished } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/kubernetes-executor.ts';
 import type { neededPermissions } from '../../src/upgrades/executors/kubernetes/namespace.ts';
 import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
+import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
+import type { Container } from '../../src/upgrades/versions/manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { TestStore } from '../kit/store.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
@@ -109,7 +112,19 @@ type Answer = {
   error?: { code: number; details: string[] };
 };
 
-type StewardOptions = Partial<Omit<KubernetesOptions, 'cluster'>> & { store?: TestStore | undefined };
+type StewardOptions = Partial<Omit<KubernetesOptions, 'cluster'>> & {
+  store?: TestStore | undefined;
+  present?: Deployment | null;
+};
+
+/** The images of a fresh cluster have the tag 1. */
+const withFirstImages = (containers: readonly Container[]) =>
+  containers.map((container) => ({ ...container, image: container.image.replace(/:.*/, ':1') }));
+
+const runningRelease: Deployment = {
+  release: { ...freshRelease, containers: withFirstImages(freshRelease.containers) },
+  patches: [],
+};
 
 export type Steward = Awaited<ReturnType<typeof openSteward>>;
 
@@ -120,9 +135,10 @@ export type Steward = Awaited<ReturnType<typeof openSteward>>;
 export async function openSteward(
   cluster: Cluster,
   versions: readonly object[],
-  { store, ...options }: StewardOptions = {},
+  { store, present = runningRelease, ...options }: StewardOptions = {},
 ) {
   const server: Server = await startServer({
+    present,
     executor: createTestExecutor(cluster, { findJobEnd: (id) => findJobEnd(server.store, id), ...options }),
     ...(store && { store }),
   });

@@ -1,7 +1,7 @@
 // Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer
 // that names the limit, or the complete one.
 import { afterEach, describe, expect, it } from 'vitest';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { perFile } from '../kit/cleanup.ts';

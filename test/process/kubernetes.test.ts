@@ -38,7 +38,11 @@ it('every workload is updated exactly once', async () => {
   const start = () => startSteward(url, { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: cluster.kubeconfig });
   let steward = await start();
   const token = await steward.signIn();
-  await steward.post(`${upgrades}/importManifest`, { manifestFile: new Blob([manifest]) }, token);
+  await steward.post(
+    `${upgrades}/importManifest`,
+    { manifestFile: new Blob([manifest]), installedVersion: '10.9.1.1234' },
+    token,
+  );
 
   const kills: Omit<RequestToKillAt, 'path'>[] = [
     { method: 'POST', nth: 1, isForwarded: true },

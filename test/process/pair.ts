@@ -8,7 +8,7 @@ import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
 import type { Inventory } from '../../src/upgrades/executors/workloads.ts';
 import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
-import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { deployment, readDeployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Message, timesResumed } from '../upgrades/message-codes.ts';
@@ -145,7 +145,7 @@ export async function startPair({
     for (const { crashes } of pair) expect(crashes).toEqual([]);
     const all = await readMessages();
     expect(timesResumed(all)).toBe(deaths + 1);
-    return { messages: all, deaths, state: job()?.state, after: observer.read(deployment) };
+    return { messages: all, deaths, state: job()?.state, after: readDeployment(observer) };
   }
 
   /**

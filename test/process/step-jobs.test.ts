@@ -3,7 +3,7 @@
 // the messages are those of a job without deaths.
 import { expect, it } from 'vitest';
 import { templateStepIds } from '../../src/upgrades/executors/steps.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
@@ -35,7 +35,7 @@ const small = (version: Version): Version => ({
   newLicensesRequired: false,
 });
 const start = small(freshRelease);
-const release = small(builtInManifest.find(({ id }) => id === 'rel_14072022_2632') as Version);
+const release = small(laterVersions.find(({ id }) => id === 'rel_14072022_2632') as Version);
 
 async function openNamespace(build: string, steps: readonly string[]): Promise<Cluster> {
   const cluster = await openWorkloads(workloadNames, build);

@@ -3,7 +3,7 @@
 // up later and change nothing.
 import { expect, it } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import {
   codesOfFailedPatch,
@@ -21,7 +21,7 @@ const small = (version: Version, names: string[]): Version => ({
   newContainers: [],
   newLicensesRequired: false,
 });
-const byId = (id: string) => builtInManifest.find((version) => version.id === id) as Version;
+const byId = (id: string) => laterVersions.find((version) => version.id === id) as Version;
 const start = small(freshRelease, ['A_1', 'A_2', 'B_1']);
 const patch = small(byId('pat_17022022_1250'), ['A_1', 'B_1', 'A_2']);
 const release = small(byId('rel_14072022_2632'), ['A_1', 'A_2', 'B_1', 'C_1']);

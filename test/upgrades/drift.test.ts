@@ -4,6 +4,8 @@ import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { ServiceError } from '../../src/lib/errors.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { createDriftReader } from '../../src/upgrades/starting/drift.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { freshDeployment } from '../kit/sample-manifest.ts';
 import type { RepairPlan } from '../../src/upgrades/executors/workloads.ts';
 import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
 
@@ -17,6 +19,7 @@ function createReader(...found: (Pick<RepairPlan, 'drift' | 'isKnown'> | Error)[
     retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 },
     maxEventIds: 1,
   });
+  void store.update((transaction) => transaction.write(deployment, freshDeployment));
   const executor = createSimulatedExecutor({
     runtime: { sleep: () => Promise.resolve() },
     stepMs: 0,

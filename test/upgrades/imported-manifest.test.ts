@@ -19,11 +19,13 @@ describe('the version manifest', () => {
     await start();
     expect(await get(`${upgrades}/manifestStatus`)).toEqual({
       versionManifestSource: 'built-in',
+      importedFrom: null,
       lastImportedTimestamp: null,
     });
-    expect((await importFile(own)).json()).toEqual({ status: 'success' });
+    expect((await importFile(own)).json()).toEqual({ status: 'success', reachable: 1 });
     expect(await get(`${upgrades}/manifestStatus`)).toEqual({
       versionManifestSource: 'imported',
+      importedFrom: 'request',
       lastImportedTimestamp: server.runtime.now(),
     });
     expect(await get(`${upgrades}/available`)).toMatchObject([

@@ -13,11 +13,12 @@ import { reasonNotToStart } from '../../src/upgrades/jobs/job-to-repair.ts';
 import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import { freshDeployment, laterVersions } from '../kit/sample-manifest.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';
-const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
+const lastOfPatch = laterVersions.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
 
 const createStore = () =>
   createMemoryStore({ retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 }, maxEventIds: 1 });
@@ -39,11 +40,12 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
   await new JobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {
+      transaction.write(deployment, freshDeployment);
       const { to, ...prepared } = prepareUpgrade(
         transaction,
         patch,
         { ...given, findUpload: () => undefined },
-        undefined,
+        laterVersions,
         simulatedInventory,
       );
       const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };

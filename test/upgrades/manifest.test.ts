@@ -1,6 +1,6 @@
 // Version manifests: reading, refusal, and the versions that can be reached.
 import { describe, expect, it } from 'vitest';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import {
   type Deployment,
   afterInstalling,
@@ -31,7 +31,7 @@ const patch = (id: string, build: string, releaseBuild: string, previousBuild: s
   ...extra,
 });
 const read = (json: unknown) =>
-  readManifest(Buffer.from(typeof json === 'string' ? json : JSON.stringify(json)), [freshRelease]);
+  readManifest(Buffer.from(typeof json === 'string' ? json : JSON.stringify(json)), () => [freshRelease]);
 const problemsOf = (json: unknown) => {
   const result = read(json);
   return 'problems' in result ? result.problems : [];
@@ -132,9 +132,9 @@ describe('a manifest', () => {
   });
 
   it('that is built in has 10.9.1 with two optional patches, 11.0.0 with 48 deployments, its last patch mandatory, 11.1.0, 11.2.0', () => {
-    expect(problemsOf(builtInManifest)).toEqual([]);
+    expect(problemsOf(laterVersions)).toEqual([]);
     expect(
-      builtInManifest.map(({ version, build, type, isMandatoryUpdate }) => [
+      laterVersions.map(({ version, build, type, isMandatoryUpdate }) => [
         version,
         build,
         type,
@@ -149,7 +149,7 @@ describe('a manifest', () => {
       ['11.1.0', '3923', 'release', false],
       ['11.2.0', '5207', 'release', false],
     ]);
-    const eleven = builtInManifest[2];
+    const eleven = laterVersions[2];
     expect((eleven?.containers.length ?? 0) + (eleven?.newContainers.length ?? 0)).toBe(48);
     expect(eleven?.newLicensesRequired).toBe(true);
   });
@@ -157,8 +157,8 @@ describe('a manifest', () => {
 
 describe('the links between versions', () => {
   const fresh: Deployment = { release: freshRelease, patches: [] };
-  const byId = (id: string) => builtInManifest.find((version) => version.id === id) as Version;
-  const [patch1, patch2, eleven, eleven1, eleven2, next] = builtInManifest.map(({ id }) => byId(id)) as [
+  const byId = (id: string) => laterVersions.find((version) => version.id === id) as Version;
+  const [patch1, patch2, eleven, eleven1, eleven2, next] = laterVersions.map(({ id }) => byId(id)) as [
     Version,
     Version,
     Version,
@@ -172,30 +172,28 @@ describe('the links between versions', () => {
 
   it('lead from the installed version to every later one, in order', () => {
     const reachable = (present: Deployment) =>
-      reachableVersions(builtInManifest, present).map(({ version }) => version);
-    expect(reachable(fresh)).toEqual(builtInManifest);
-    expect(reachable(afterInstalling(fresh, [patch1]))).toEqual(builtInManifest.slice(1));
-    expect(reachable(afterInstalling(fresh, [eleven, eleven1]))).toEqual(builtInManifest.slice(4));
+      reachableVersions(laterVersions, present).map(({ version }) => version);
+    expect(reachable(fresh)).toEqual(laterVersions);
+    expect(reachable(afterInstalling(fresh, [patch1]))).toEqual(laterVersions.slice(1));
+    expect(reachable(afterInstalling(fresh, [eleven, eleven1]))).toEqual(laterVersions.slice(4));
   });
 
   it('allow the next release with or without patches, once the mandatory patches are installed', () => {
-    expect(reasonsNotToInstall(eleven, builtInManifest, fresh)).toEqual([]);
-    expect(reasonsNotToInstall(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual(
-      [],
-    );
-    expect(reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
+    expect(reasonsNotToInstall(eleven, laterVersions, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(eleven, laterVersions, afterInstalling(fresh, [patch1, patch2]))).toEqual([]);
+    expect(reasonsNotToInstall(next, laterVersions, afterInstalling(fresh, [eleven]))).toEqual([
       'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
     ]);
     expect(
-      reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2])),
+      reasonsNotToInstall(next, laterVersions, afterInstalling(fresh, [eleven, eleven1, eleven2])),
     ).toEqual([]);
-    expect(reasonsNotToInstall(next, builtInManifest, fresh)).toEqual([
+    expect(reasonsNotToInstall(next, laterVersions, fresh)).toEqual([
       '11.1.0.3923 follows build 2632; the installed release is 10.9.1.1234.',
     ]);
-    expect(reasonsNotToInstall(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
+    expect(reasonsNotToInstall(patch1, laterVersions, afterInstalling(fresh, [patch1]))).toEqual([
       '10.9.1.1250 is installed already.',
     ]);
-    expect(reasonsNotToInstall(patch2, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(patch2, laterVersions, fresh)).toEqual([]);
   });
 
   it('allow a rollback to earlier patches of the installed release, newest first', () => {

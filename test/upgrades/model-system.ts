@@ -12,7 +12,7 @@ import { startJob } from '../../src/upgrades/jobs/job.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
 import type { Workload } from '../../src/upgrades/executors/workloads.ts';
 import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions, freshRelease } from '../kit/sample-manifest.ts';
 import {
   type Deployment,
   deployment,
@@ -32,7 +32,7 @@ const small = (version: Version, names: string[]): Version => ({
   newContainers: [],
   newLicensesRequired: false,
 });
-const [patchA, patchB, next, patchC] = builtInManifest as [Version, Version, Version, Version];
+const [patchA, patchB, next, patchC] = laterVersions as [Version, Version, Version, Version];
 export const start = small(freshRelease, ['A_1', 'A_2', 'B_1']);
 export const manifest = [
   small(patchA, ['A_1', 'B_1']),

@@ -7,7 +7,12 @@ import { ServiceError } from '../../src/lib/errors.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/jobs/job.ts';
 import type { Message } from '../../src/upgrades/planning/messages.ts';
-import { type Deployment, deployment, newestInstalled } from '../../src/upgrades/versions/deployment.ts';
+import {
+  type Deployment,
+  deployment,
+  newestInstalled,
+  readDeployment,
+} from '../../src/upgrades/versions/deployment.ts';
 import { findPath } from '../../src/upgrades/versions/hops.ts';
 import { formatVersion } from '../../src/upgrades/versions/manifest.ts';
 import { type System, createSystem, imagesOf, manifest, start, targets } from './model-system.ts';
@@ -52,7 +57,7 @@ class Model {
   prepare({ store, presentManifest }: System, asked: Command): (() => void) | undefined {
     if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return undefined;
     const target = targets[asked.target] ?? '';
-    const versions = findPath(presentManifest(), store.read(deployment), target);
+    const versions = findPath(presentManifest(), readDeployment(store), target);
     const isPatch = versions.length === 1 && versions[0]?.type === 'patch';
     const kind = asked.kind === 'rollback' ? 'rollback' : isPatch ? 'patch' : 'release';
     const path = versions.map(({ id }) => id);
@@ -223,7 +228,7 @@ async function check(system: System, model: Model): Promise<void> {
   }
   checkProgress(system, all);
   if (job.state === 'in_progress') return;
-  const now = store.read(deployment);
+  const now = readDeployment(store);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   const newestHop = manifest.find(({ id }) => id === Object.keys(job.hops.installedAt).at(-1));
   const reached = newestHop ? formatVersion(newestHop) : job.from;
@@ -257,7 +262,7 @@ it('jobs behave like the model for every sequence of requests, failures and rest
         for (const asked of commands) {
           const allowed = await isAllowed(system, model, asked);
           const accept = model.prepare(system, asked);
-          const installed = system.store.read(deployment);
+          const installed = readDeployment(system.store);
           const images = imagesIn(system, installed);
           let refusal: unknown;
           try {

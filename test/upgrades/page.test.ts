@@ -1,7 +1,7 @@
 // The upgrades page in a browser without scripts, before the first upgrade. test/pages has its texts.
 import { describe, expect, it } from 'vitest';
 import { capitalise } from '../../src/console/labels.ts';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import { readManifest } from '../../src/upgrades/versions/manifest.ts';
 import { patchOf } from '../kit/versions.ts';
@@ -137,7 +137,7 @@ describe('the page before the first upgrade', () => {
       name: `P${n}`,
       containers,
     }));
-    const manifest = readManifest(Buffer.from(JSON.stringify(patches)), [freshRelease]);
+    const manifest = readManifest(Buffer.from(JSON.stringify(patches)), () => [freshRelease]);
     const installed = 'versions' in manifest ? manifest.versions : [];
     await server.store.update((transaction) =>
       transaction.write(deployment, { release: freshRelease, patches: installed }),

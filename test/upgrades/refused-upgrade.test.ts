@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { prepareUpgrade } from '../../src/upgrades/starting/preflight.ts';
 import type { Inventory } from '../../src/upgrades/executors/workloads.ts';
 import { simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
-import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../kit/sample-manifest.ts';
 import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-kit.ts';
 import { codesOfPatch } from './message-codes.ts';
 

@@ -8,13 +8,13 @@ import {
   readSettings,
   settingsOf,
 } from '../../src/upgrades/planning/settings.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions } from '../kit/sample-manifest.ts';
 import type { Version } from '../../src/upgrades/versions/manifest.ts';
 
-const release = builtInManifest.find(
+const release = laterVersions.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',
 ) as Version;
-const patch = builtInManifest.find(({ type }) => type === 'patch') as Version;
+const patch = laterVersions.find(({ type }) => type === 'patch') as Version;
 const settingFile = (name: string, content: string) => readSettingFile(name, Buffer.from(content));
 const license = settingFile('license.json', '{"a":1}');
 const files: Record<string, SettingFile> = {

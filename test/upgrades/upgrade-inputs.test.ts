@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { laterVersions } from '../kit/sample-manifest.ts';
 import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import { createTestStore } from '../kit/store.ts';
 import { releaseOf } from '../kit/versions.ts';
@@ -135,7 +135,7 @@ async function startRace(meanwhile: (itemID: string) => Promise<unknown>) {
 
 it('an upgrade is refused if the versions change between its check and its start, and accepted when it is repeated', async () => {
   const { send } = await startRace(() => {
-    const manifestFile = { name: 'm.json', content: JSON.stringify(builtInManifest) };
+    const manifestFile = { name: 'm.json', content: JSON.stringify(laterVersions) };
     return server.postParts(`${upgrades}/importManifest`, { manifestFile }, admin);
   });
   const refused = await send();

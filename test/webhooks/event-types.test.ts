@@ -22,6 +22,7 @@ it('every type has a description, a schema and an example that matches it', asyn
     'UpgradeSucceeded',
     'UpgradeFailed',
     'UpgradeCancelled',
+    'VersionAdopted',
     'WebhookFailing',
     'WebhookRecovered',
     'WebhookDeactivated',

@@ -29,8 +29,8 @@ import {
   rollbackLink,
 } from '../../upgrades/pages/job-parts.ts';
 import { findRollbackTarget, mixedMark } from '../../upgrades/pages/overview.ts';
-import { driftView, versionName, wizardHref } from '../../upgrades/pages/versions.ts';
-import { deployment, newestInstalled } from '../../upgrades/versions/deployment.ts';
+import { driftView, nothingToInstall, versionName, wizardHref } from '../../upgrades/pages/versions.ts';
+import { deployment, installedVersions, originOf } from '../../upgrades/versions/deployment.ts';
 import type { Drift, ReadDrift } from '../../upgrades/starting/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { formatVersion } from '../../upgrades/versions/manifest.ts';
@@ -44,7 +44,7 @@ import { showSearch } from './search.ts';
 type HomeOptions = {
   readonly store: ReadableStore;
   readonly catalogCache: CatalogCache;
-  readonly installed: () => InstalledVersion;
+  readonly installed: () => InstalledVersion | undefined;
   readonly startedAt: number;
   readonly readDrift: ReadDrift;
   /** The title of an operation and the name of what it concerns, for the last changes. */
@@ -158,23 +158,25 @@ function cardView({ title, figure, severity, lines = [] }: Card): Html {
 
 function versionCard({ installed, store }: HomeOptions, page: PageContext<unknown>, drift?: Drift): Card {
   const { href, caller } = page;
-  const { version, build } = installed();
+  const present = installed();
   const isAdministrator = mayCall(caller, 'administrator');
   const newest = isAdministrator && newestReachable(store);
   // Otherwise the upgrades page begins with the job that runs, or that has to be repaired first.
   const canPlan = !isJobRunning(store) && findJobToRepair(store) === undefined;
   const former = isAdministrator && findRollbackTarget(store);
+  const origin = isAdministrator ? originOf(store.read(deployment)) : undefined;
   return {
     title: 'Version',
-    figure: html`${version} ${mixedMark(store)}`,
+    figure: html`${present?.version ?? 'Not known'} ${mixedMark(store)}`,
     lines: [
-      html`Build ${build}`,
-      driftView(drift, newestInstalled(store.read(deployment)), page),
+      present !== undefined && html`Build ${present.build}`,
+      origin !== undefined && html`Derived from ${origin.from}`,
+      driftView(drift, installedVersions(store.read(deployment)).at(-1), page),
       newest
         ? html`<a href="${canPlan ? wizardHref(page, newest.version) : href('system', 'upgrades')}"
             >${versionName(newest.version)} is available</a
           >`
-        : newest === undefined && html`This is the newest version.`,
+        : newest === undefined && nothingToInstall(store, page),
       former ? rollbackLink(page, `Roll back to ${formatVersion(former)} …`, former) : false,
     ],
   };

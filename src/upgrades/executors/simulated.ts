@@ -1,6 +1,7 @@
 // An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
 import type { Runtime } from '../../lib/runtime.ts';
 import { installedContainers } from '../versions/deployment.ts';
+import { listDeployments } from '../versions/installed-version.ts';
 import { type Performers, simulatedPerformers } from './steps.ts';
 import { type Inventory, type Workload, componentOf } from './workloads.ts';
 import type { Executor, StepContext } from './executor.ts';
@@ -83,6 +84,12 @@ export const simulatedInventory: Inventory = {
     problems: [],
     notices: [],
   }),
+  recognize(manifest) {
+    const oldest = listDeployments(manifest).find(({ patches }) => patches.length === 0);
+    return oldest
+      ? { present: oldest, from: 'the oldest release of the manifest' }
+      : { reason: 'The manifest names no release.' };
+  },
 };
 
 function createWorkload(name: string, image: string, formerImage: string | null): Workload {

@@ -59,6 +59,11 @@ export type MovePlan = Findings & { readonly workloads: readonly (readonly Workl
 /** `drift` says which workloads differ. `isKnown` is false if the workloads cannot be read. */
 export type RepairPlan = MovePlan & { readonly drift: string | undefined; readonly isKnown: boolean };
 
+/** What a deployment runs as far as its executor can see: the version and what it was derived from, or why not. */
+export type Recognition =
+  | { readonly present: Deployment; readonly from: string; readonly reason?: undefined }
+  | { readonly present?: undefined; readonly reason: string };
+
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
   readonly parallelism: number;
@@ -71,6 +76,7 @@ export type Inventory = {
   readonly planRepair: (present: Deployment) => RepairPlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback `to` a version. */
   readonly planReverts: (moves: readonly Move[], to: string, present: Deployment) => MovePlan;
+  readonly recognize: (manifest: readonly Version[]) => Recognition;
 };
 
 export function componentOf(name: string): string {

@@ -1,6 +1,6 @@
 // Which failed job must be repaired before other jobs may start, and which upgrades repair it.
 import type { Reader } from '../../store/state.ts';
-import { deployment, newestInstalled } from '../versions/deployment.ts';
+import { deployment, installedVersions } from '../versions/deployment.ts';
 import { type Job, hasInstalled, jobBefore, newestJob } from './job-table.ts';
 
 /**
@@ -79,7 +79,10 @@ export function repairs(reader: Reader, failed: Job, { operation, targetId }: Wa
  */
 function repairTargets(reader: Reader, failed: Job): string[] {
   const { kind, targetId } = failed;
-  if (kind === 'rollback') return [newestInstalled(reader.read(deployment)).id];
+  if (kind === 'rollback')
+    return installedVersions(reader.read(deployment))
+      .slice(-1)
+      .map(({ id }) => id);
   if (kind === 'patch') return [];
   const isPatchHop = currentHop(failed)?.isRelease === false;
   return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];

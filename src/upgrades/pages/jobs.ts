@@ -14,7 +14,7 @@ import { type Job, isOpen } from '../jobs/job-table.ts';
 import { reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
 import type { Code, Message } from '../planning/messages.ts';
 import type { Plan } from '../planning/plan.ts';
-import { deployment, newestInstalled } from '../versions/deployment.ts';
+import { newestInstalled, readDeployment } from '../versions/deployment.ts';
 import { formatVersion } from '../versions/manifest.ts';
 import {
   durationOf,
@@ -149,7 +149,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
     const continues = job.reverting
       ? 'puts the other workloads back to their former images'
       : `continues the ${job.operation} at the first step that is not done`;
-    const version = formatVersion(newestInstalled(store.read(deployment)));
+    const version = formatVersion(newestInstalled(readDeployment(store)));
     return {
       button: resumeButton(job, page, page.here()),
       text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${mixtureText(job)}`,

@@ -8,12 +8,19 @@ import type { ReadableStore } from '../../store/store.ts';
 import { isOpen, newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
-import { currentManifest, deployment, newestInstalled, rollbackTargets } from '../versions/deployment.ts';
+import {
+  currentManifest,
+  deployment,
+  installedVersions,
+  newestInstalled,
+  originOf,
+  rollbackTargets,
+} from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { lastJobs, mixtureText, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
-import { driftView, versionName, wizardHref } from './versions.ts';
+import { driftView, nothingToInstall, versionName, wizardHref } from './versions.ts';
 import { windowLine } from './windows.ts';
 
 type PageOf = PageContext<unknown>;
@@ -39,12 +46,15 @@ async function installedView(
   page: PageOf,
 ): Promise<Html> {
   const present = store.read(deployment);
-  const newest = newestInstalled(present);
-  const job = await jobService.findInstalling(newest.id);
-  const installedAt = job?.hops.installedAt[newest.id];
-  const facts: [string, Html][] = [['Current version', html`${nameAndBuild(newest)} ${mixedMark(store)}`]];
-  if (newest.type === 'patch') facts.push(['A patch of', nameAndBuild(present.release)]);
-  if (job && installedAt) {
+  const newest = installedVersions(present).at(-1);
+  const job = newest && (await jobService.findInstalling(newest.id));
+  const installedAt = newest && job?.hops.installedAt[newest.id];
+  const current = newest ? html`${nameAndBuild(newest)} ${mixedMark(store)}` : html`Not known`;
+  const facts: [string, Html][] = [['Current version', current]];
+  if (present && newest?.type === 'patch') facts.push(['A patch of', nameAndBuild(present.release)]);
+  const origin = originOf(present);
+  if (origin) facts.push(['Derived from', html`${origin.from}, ${renderAgo(origin.at, page.now)}`]);
+  else if (job && installedAt) {
     const by = html`<a href="${page.href('system', 'jobs', job.id)}">installed by ${job.startedBy}</a>`;
     facts.push(['Since', html`${renderAgo(installedAt, page.now)}, ${by}`]);
   }
@@ -72,10 +82,10 @@ function nameAndBuild(version: Version): Html {
 /** The path to the newest version, which one job with one set of settings installs. */
 function recommendedView(store: ReadableStore, page: PageOf): Html | false {
   const newest = newestReachable(store);
-  if (!newest) return html`<p>You have the newest version.</p>`;
+  const present = store.read(deployment);
+  if (!newest || !present) return html`<p>${nothingToInstall(store, page)}</p>`;
   const { version } = newest;
   const manifest = currentManifest(store);
-  const present = store.read(deployment);
   const path = findPath(manifest, present, version.id);
   const hasRelease = path.some(({ type }) => type === 'release');
   const { hops } = planHops(path, manifest, present, hasRelease);

@@ -3,16 +3,19 @@
 import { linkButton } from '../../console/action.ts';
 import { renderEmpty, renderListPage, selectEntries } from '../../console/list.ts';
 import { renderTime } from '../../console/time.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
+import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import type { Option, PageContext } from '../../rest/view.ts';
+import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { newestJob } from '../jobs/job-table.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../jobs/job-to-repair.ts';
 import {
   type Deployment,
+  baseManifest,
+  currentManifest,
   deployment,
   importedManifest,
   newestInstalled,
@@ -21,6 +24,7 @@ import {
 import type { Drift } from '../starting/drift.ts';
 import { countMovesOfRollbacks } from '../versions/moves.ts';
 import { availableVersions } from '../versions/hops.ts';
+import { isListed, nothingFollows, startingVersions } from '../versions/installed-version.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { repairText } from './job-parts.ts';
 import { windowLine } from './windows.ts';
@@ -35,8 +39,16 @@ export function versionName(version: Version): string {
     : `${version.type} ${version.version}`;
 }
 
+/** In a sentence. */
+export function baseManifestName(reader: Reader): string {
+  return reader.read(baseManifest).source === 'file'
+    ? 'the manifest of MANIFEST_FILE'
+    : 'the built-in manifest';
+}
+
 /** The versions that a rollback can return to, the newest first, and what it removes. */
-export function rollbackOptions(present: Deployment): Option[] {
+export function rollbackOptions(present: Deployment | null): Option[] {
+  if (!present) return [];
   const targets = rollbackTargets(present);
   const moves = countMovesOfRollbacks(present);
   // The first one removes one patch.
@@ -78,9 +90,9 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
       noun: 'version',
       label: 'Available versions',
       count: html`${formatCount(versions.length, 'version')}, from
-      ${imported ? html`the manifest imported at ${renderTime(imported.importedAt)}` : 'the built-in manifest'}`,
-      actions: manifestActions(store.read(deployment), imported !== null, page),
-      empty: renderEmpty('You have the newest version.'),
+      ${imported ? html`the manifest imported at ${renderTime(imported.importedAt)}` : baseManifestName(store)}`,
+      actions: manifestActions(store, imported !== null, page),
+      empty: renderEmpty(nothingToInstall(store, page)),
       columns: [
         {
           label: 'Version',
@@ -155,19 +167,36 @@ export function wizardHref({ href }: PageContext<unknown>, { id }: Version, sett
 }
 
 /** The link leads to the plan of the repair. */
-export function driftView(drift: Drift | undefined, installed: Version, page: PageContext<unknown>) {
+export function driftView(
+  drift: Drift | undefined,
+  installed: Version | undefined,
+  page: PageContext<unknown>,
+): Html | false {
   return (
     drift !== undefined &&
-    html`${drift.text} ${drift.isKnown && html`<a href="${wizardHref(page, installed)}">Repair …</a>`}`
+    html`${drift.text} ${drift.isKnown && installed && html`<a href="${wizardHref(page, installed)}">Repair …</a>`}`
   );
 }
 
-function manifestActions(present: Deployment, isImported: boolean, page: PageContext<unknown>): Html {
+/** Why there is no version to install, and how to declare from which version others can be reached. */
+export function nothingToInstall(store: ReadableStore, page: PageContext<unknown>): Html {
+  const present = store.read(deployment);
+  const manifest = currentManifest(store);
+  const link = linkButton(page, page.href('system', 'upgrades', 'adopt'), 'Adopt a version …', 'plain');
+  if (present && isListed(manifest, present)) return html`You have the newest version. ${link}`;
+  const why = present ? nothingFollows(manifest, present) : 'The installed version is not known.';
+  const starts = formatList(startingVersions(manifest));
+  return html`${why} ${starts !== '' && `The manifest leads on from ${starts}.`} ${link}`;
+}
+
+function manifestActions(store: ReadableStore, isImported: boolean, page: PageContext<unknown>): Html {
   const upgrades = (operation: string) => page.href('system', 'upgrades', operation);
-  const template = `data:application/json,${encodeURIComponent(JSON.stringify(templateFor(present), null, 2))}`;
+  const present = store.read(deployment);
+  const template =
+    present && `data:application/json,${encodeURIComponent(JSON.stringify(templateFor(present), null, 2))}`;
   return html`<a href="${page.here()}?f=pjson" download="manifest.json">Download the manifest</a>
-    <a href="${template}" download="manifest-template.json">Download a template</a>
-    ${isImported && linkButton(page, upgrades('deleteImportedManifest'), 'Use the built-in manifest', 'plain')}
+    ${template !== null && html`<a href="${template}" download="manifest-template.json">Download a template</a>`}
+    ${isImported && linkButton(page, upgrades('deleteImportedManifest'), `Use ${baseManifestName(store)}`, 'plain')}
     ${linkButton(page, upgrades('importManifest'), 'Import a manifest')}`;
 }
 

@@ -18,7 +18,9 @@ import {
   importedManifest,
   installCheck,
   newestInstalled,
+  readDeployment,
   rollbackTargets,
+  unknownVersion,
 } from '../versions/deployment.ts';
 import { type Hop, findPath, pathTo, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion, maxLengths } from '../versions/manifest.ts';
@@ -98,6 +100,7 @@ export async function prepareRequest(
   const inventory = await executor.inventory();
   // Another process may have stored a file a moment ago.
   await store.refresh();
+  if (!store.read(deployment)) throw unknownVersion(inventory.recognize(currentManifest(store)).reason);
   const files = await readFiles(store, values);
   const submitted: SubmittedSettings = {
     upgradeSettings,
@@ -160,7 +163,7 @@ const noSteps: PlannedSteps = { steps: [], workloads: 0 };
 const noPlan = { plan: { ...noSteps, hops: [] }, notices: [] } as const;
 
 function jobFrom(reader: Reader, targetId: string) {
-  const from = formatVersion(newestInstalled(reader.read(deployment)));
+  const from = formatVersion(newestInstalled(readDeployment(reader)));
   return { targetId, from, uploads: [], basis: readBasis(reader) };
 }
 
@@ -172,7 +175,7 @@ export function prepareUpgrade(
   inventory: Inventory,
 ): PreparedJob {
   const manifest = requestManifest ?? currentManifest(reader);
-  const present = reader.read(deployment);
+  const present = readDeployment(reader);
   const base = { ...jobFrom(reader, id), operation: 'upgrade', kind: 'release' } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
@@ -246,7 +249,7 @@ export function noSuchVersion(id: string): string {
 }
 
 export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
-  const present = reader.read(deployment);
+  const present = readDeployment(reader);
   const base = { ...jobFrom(reader, id), operation: 'rollback', kind: 'rollback' } as const;
   const targets = rollbackTargets(present);
   const target = targets.find((version) => version.id === id);

@@ -1,16 +1,67 @@
 // The installed versions, and which versions can be installed or rolled back to from there.
+import { ServiceError } from '../../lib/errors.ts';
 import type { Cell, Reader } from '../../store/state.ts';
 import type { Transaction } from '../../store/transaction.ts';
-import { builtInManifest, freshRelease } from './built-in-manifest.ts';
 import { type Container, type Version, formatVersion } from './manifest.ts';
 
-/** `patches` is in the order of installation. */
-export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
+export type Deployment = {
+  readonly release: Version;
+  /** In the order of installation. */
+  readonly patches: readonly Version[];
+  /** Absent if a job has installed the release. */
+  readonly origin?: Origin;
+};
 
-export const deployment: Cell<Deployment> = {
+/** How a version became the installed one without a job. */
+export type Origin = {
+  readonly version: string;
+  /** Completes the sentence "It was derived from …". */
+  readonly from: string;
+  readonly at: number;
+};
+
+/** Undefined if a job has installed the newest version. */
+export function originOf(present: Deployment | null): Origin | undefined {
+  if (!present?.origin) return undefined;
+  return present.origin.version === formatVersion(newestInstalled(present)) ? present.origin : undefined;
+}
+
+/** Null: the installed version is not known. */
+export const deployment: Cell<Deployment | null> = {
   name: 'deployment',
-  initial: { release: freshRelease, patches: [] },
-  auditFields: (present) => ({ installedVersion: formatVersion(newestInstalled(present)) }),
+  initial: null,
+  auditFields: (present) => ({
+    installedVersion: present && formatVersion(newestInstalled(present)),
+    derivedFrom: present?.origin?.from ?? null,
+  }),
+};
+
+export function unknownVersion(reason?: string): ServiceError {
+  const message = 'The installed version is not known. The operation adopt declares it.';
+  return new ServiceError('conflict', message, {
+    problems: reason === undefined ? [] : [{ message: reason }],
+  });
+}
+
+/** Throws if the installed version is not known. */
+export function readDeployment(reader: Reader): Deployment {
+  const present = reader.read(deployment);
+  if (!present) throw unknownVersion();
+  return present;
+}
+
+/** The manifest that holds while none is imported. */
+export type BaseManifest = {
+  readonly source: 'built-in' | 'file';
+  readonly versions: readonly Version[];
+  /** Of the text that it was read from. */
+  readonly digest: string;
+};
+
+export const baseManifest: Cell<BaseManifest> = {
+  name: 'baseManifest',
+  initial: { source: 'built-in', versions: [], digest: '' },
+  auditFields: () => ({}),
 };
 
 type ImportedManifest = {
@@ -45,11 +96,12 @@ export function importManifest(
 }
 
 export function currentManifest(reader: Reader): readonly Version[] {
-  return reader.read(importedManifest)?.versions ?? builtInManifest;
+  return (reader.read(importedManifest) ?? reader.read(baseManifest)).versions;
 }
 
-export function installedVersions({ release, patches }: Deployment): readonly Version[] {
-  return [release, ...patches];
+/** The release, then its patches. Empty if the installed version is not known. */
+export function installedVersions(present: Deployment | null): readonly Version[] {
+  return present ? [present.release, ...present.patches] : [];
 }
 
 export function newestInstalled({ release, patches }: Deployment): Version {
@@ -59,7 +111,7 @@ export function newestInstalled({ release, patches }: Deployment): Version {
 /** Searches the installed versions too, because an imported manifest may lack them. */
 export function findVersion(
   manifest: readonly Version[],
-  present: Deployment,
+  present: Deployment | null,
   id: string,
 ): Version | undefined {
   return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
@@ -67,11 +119,15 @@ export function findVersion(
 
 /** The patches of the release that follow this build, one after another. */
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
-  const next = manifest.find(
-    ({ type, releaseBuild, previousBuild }) =>
-      previousBuild === build && releaseBuild === release.build && type === 'patch',
-  );
-  return next ? [next, ...patchesAfter(manifest, release, next.build)] : [];
+  const next = (before: string) =>
+    manifest.find(
+      ({ type, releaseBuild, previousBuild }) =>
+        previousBuild === before && releaseBuild === release.build && type === 'patch',
+    );
+  const found: Version[] = [];
+  // A manifest that is not checked yet may have a circle.
+  for (let one = next(build); one && !found.includes(one); one = next(one.build)) found.push(one);
+  return found;
 }
 
 /** Returns a function for many versions, because they share what is read from the manifest. */
@@ -103,8 +159,12 @@ export function installCheck(
   };
 }
 
-export function rollbackTargets(present: Deployment): Version[] {
-  return [...installedVersions(present)].slice(0, -1).reverse();
+/** Newest first. The containers of an unlisted version are not known, so nothing can be put back to it. */
+export function rollbackTargets(present: Deployment | null): Version[] {
+  return installedVersions(present)
+    .slice(0, -1)
+    .filter(({ isUnlisted }) => !isUnlisted)
+    .reverse();
 }
 
 export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {

@@ -68,9 +68,13 @@ export function pathTo(
 }
 
 /** The versions whose settings an upgrade to this one needs. Empty if there is no such version. */
-export function findPath(manifest: readonly Version[], present: Deployment, id: string): readonly Version[] {
+export function findPath(
+  manifest: readonly Version[],
+  present: Deployment | null,
+  id: string,
+): readonly Version[] {
   const target = findVersion(manifest, present, id);
-  return target ? (pathTo(manifest, present, target) ?? [target]) : [];
+  return target ? ((present && pathTo(manifest, present, target)) ?? [target]) : [];
 }
 
 /** The hops, and all versions that they install. Leaves out versions that came along with an earlier hop. */
@@ -123,9 +127,11 @@ type AvailableVersion = {
   readonly path: readonly string[];
 };
 
+/** Empty if the installed version is not known. */
 export function availableVersions(reader: Reader): AvailableVersion[] {
   const manifest = currentManifest(reader);
   const present = reader.read(deployment);
+  if (!present) return [];
   const reasonsNotToInstall = installCheck(manifest, present);
   return reachableVersions(manifest, present).map(({ version, path }) => ({
     version,

@@ -87,6 +87,10 @@ export const versionFields = {
   previousReleaseBuild: build.optional().describe('Releases only: the build of the previous release.'),
   releaseBuild: build.optional().describe('Patches only: the build of the release.'),
   previousBuild: build.optional().describe('Patches only: the build right before this patch.'),
+  isUnlisted: z
+    .literal(true)
+    .optional()
+    .describe('The manifest does not have this installed version, so its containers are not known.'),
 };
 
 export type Version = DeepReadonly<z.output<z.ZodObject<typeof versionFields>>>;
@@ -95,8 +99,11 @@ export type UserInput = DeepReadonly<z.output<typeof input>>;
 
 type ManifestResult = { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
-/** Throws if there are too many versions. */
-export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
+/** The installed versions if the manifest has these. */
+type InstalledWith = (versions: readonly Version[]) => readonly Version[];
+
+/** Throws if there are too many versions. Without `installedWith`, the links are not checked. */
+export function readManifest(bytes: Uint8Array, installedWith?: InstalledWith): ManifestResult {
   const excess = findExcess(bytes, limits);
   if (excess !== undefined) return { problems: [excess] };
   let json: unknown;
@@ -116,10 +123,10 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
   findControlCharacters(list, '', unstorable);
   if (unstorable.length > 0)
     return { problems: unstorable.map((where) => `${where}: must not have control characters.`) };
-  return validate(entries, installed);
+  return validate(entries, installedWith);
 }
 
-function validate(entries: readonly unknown[], installed: readonly Version[]): ManifestResult {
+function validate(entries: readonly unknown[], installedWith: InstalledWith | undefined): ManifestResult {
   const versions: Version[] = [];
   const problems: string[] = [];
   for (const [index, entry] of entries.entries()) {
@@ -130,7 +137,7 @@ function validate(entries: readonly unknown[], installed: readonly Version[]): M
     if (problems.length >= maxProblems) return { problems: problems.slice(0, maxProblems) };
   }
   // Links are checked even if fields are invalid, so that one response reports every problem.
-  problems.push(...findLinkProblems(entries.flatMap(readLink), installed.flatMap(readLink)));
+  if (installedWith) problems.push(...findLinkProblems(entries.flatMap(readLink), installedWith(versions)));
   return problems.length > 0 ? { problems: problems.slice(0, maxProblems) } : { versions };
 }
 
@@ -188,7 +195,18 @@ type VersionLink = z.output<typeof linkSchema>;
 
 const readLink = (entry: unknown): VersionLink | [] => linkSchema.safeParse(entry).data ?? [];
 
-function findLinkProblems(links: readonly VersionLink[], installed: readonly VersionLink[]): string[] {
+/** What contradicts itself, or the installed versions. */
+export function findManifestProblems(versions: readonly Version[], installed: readonly Version[]): string[] {
+  return findLinkProblems(versions.flatMap(readLink), installed).slice(0, maxProblems);
+}
+
+function findLinkProblems(links: readonly VersionLink[], installedVersions: readonly Version[]): string[] {
+  const builds = new Set(links.map((link) => linkKey(link, link.build)));
+  // A file that has an unlisted version replaces it.
+  const installed = installedVersions.flatMap((version) => {
+    const link = readLink(version);
+    return version.isUnlisted && !Array.isArray(link) && builds.has(linkKey(link, link.build)) ? [] : link;
+  });
   const ids = new Set<string>();
   const repeated = links
     .filter(({ id }) => ids.has(id) || !ids.add(id))

@@ -13,7 +13,7 @@ import {
   templatePermissions,
 } from '../../../src/upgrades/executors/kubernetes/namespace.ts';
 import { selectTemplates } from '../../../src/upgrades/executors/kubernetes/step-template.ts';
-import { freshRelease } from '../../../src/upgrades/versions/built-in-manifest.ts';
+import { freshRelease } from '../../kit/sample-manifest.ts';
 import { readManifest } from '../../../src/upgrades/versions/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../../kit/manifests.ts';
 import { variableNames } from '../../kit/variables.ts';
@@ -203,6 +203,7 @@ describe('the settings', () => {
       'HOST',
       'PORT',
       'CATALOG_FILE',
+      'MANIFEST_FILE',
       'KUBECONFIG',
       'MAX_EVENT_IDS',
       'UPGRADE_STEP_MS',
@@ -255,7 +256,7 @@ describe('the image', () => {
     const readers = ['src/app/start.ts', 'src/app/backends.ts', 'src/lib/build.ts'];
     const sources = readers.map(textOf).join('\n');
     const paths = [...sources.matchAll(/(?:new URL|\bread)\('([^']+)'/g)].map(([, path = '']) => path);
-    expect(paths).toHaveLength(11);
+    expect(paths).toHaveLength(12);
     // The image is built without git, so it has no commit.
     const needed = paths.filter((path) => path !== 'commit');
     expect(needed.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
@@ -279,7 +280,7 @@ describe('the image', () => {
 
 it('the version manifest of the scratch namespace can be imported and names its workloads', () => {
   const file = readFileSync(join(checkout, 'deploy/scratch/version-manifest.json'));
-  const result = readManifest(file, [freshRelease]);
+  const result = readManifest(file, () => [freshRelease]);
   if ('problems' in result) throw new Error(result.problems.join('\n'));
   const names = new Set(result.versions.flatMap(({ containers }) => containers.map(({ name }) => name)));
   const web = find(scratch, 'Deployment', 'sample-web').spec?.template.spec?.containers;

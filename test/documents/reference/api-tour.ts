@@ -220,6 +220,7 @@ async function visitUpgrades(tour: Recorder): Promise<void> {
   });
   await tour.get(`${upgrades}/manifestStatus`);
   await tour.post(`${upgrades}/deleteImportedManifest`);
+  await tour.post(`${upgrades}/adopt`, { installedVersion: '10.9.1.1234' });
   await tour.get(`${upgrades}/available`);
   await tour.get(`${upgrades}/installed`);
   await tour.post(`${upgrades}/getUpgradeSettings`, { upgradeId: '{"id":"rel_14072022_2632"}' });

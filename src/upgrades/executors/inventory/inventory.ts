@@ -3,7 +3,6 @@
 import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatCount, formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import { freshRelease } from '../../versions/built-in-manifest.ts';
 import { type Deployment, installedContainers, installedVersions } from '../../versions/deployment.ts';
 import { type Container, type Version, formatVersion } from '../../versions/manifest.ts';
 import type { Move } from '../../versions/moves.ts';
@@ -17,7 +16,8 @@ import {
   maxWorkloads,
 } from '../workloads.ts';
 import { type FoundDeployment, type FoundWorkload, type ImageRecord, containerLabel } from './found.ts';
-import { type MatchResult, keyOf, matchContainers, normalizeName } from './matching.ts';
+import { type MatchResult, hasImages, keyOf, matchContainers, normalizeName } from './matching.ts';
+import { recognizeVersion } from './recognition.ts';
 
 const maxNotices = 100;
 
@@ -43,6 +43,7 @@ export function createInventory(state: FoundDeployment, options: InventoryOption
     },
     planRepair: (present) => planRepair(present, state, options),
     planReverts: (moves, to, present) => planReverts(moves, to, present, state, options),
+    recognize: (manifest) => recognizeVersion(manifest, state, options.imageRegistry),
   };
 }
 
@@ -136,12 +137,9 @@ function planContainers(
   };
 }
 
-/** The images of the first release may be others: it was there before Steward. */
 function planRepair(present: Deployment, state: FoundDeployment, options: InventoryOptions): RepairPlan {
   const { workloads: cluster = [] } = state;
-  const isAssumed = present.release.id === freshRelease.id;
-  const release = isAssumed ? { ...freshRelease, containers: [], newContainers: [] } : present.release;
-  const containers = [...installedContainers({ ...present, release }).values()];
+  const containers = [...installedContainers(present).values()];
   const { workloads } = matchContainers(containers, cluster, new Map(), options.imageRegistry);
   const putBack = findPutBack(state);
   const differing = workloads.filter((workload) => !hasImages(workload, putBack.get(workload.name)));
@@ -154,14 +152,6 @@ function planRepair(present: Deployment, state: FoundDeployment, options: Invent
   const count = `${formatNumber(names.length)} of ${formatCount(workloads.length, 'workload')}`;
   const drift = `${count} do not have the images of the installed version: ${formatList(names)}.`;
   return { ...plan, drift: names.length > 0 ? drift : undefined, isKnown: state.workloads !== undefined };
-}
-
-/** An image that is also pinned by its digest is the same. So is one that a rollback has put back. */
-function hasImages({ parts }: Workload, putBack?: ReadonlyMap<string, string>): boolean {
-  return parts.every(
-    ({ container, image, formerImage: present }) =>
-      present === image || present?.startsWith(`${image}@`) || present === putBack?.get(container),
-  );
 }
 
 /** What rollbacks have put back, if they have succeeded, by the names of the workloads. */

@@ -75,6 +75,14 @@ export function matchContainers(
   };
 }
 
+/** An image that is also pinned by its digest is the same. So is one that a rollback has put back. */
+export function hasImages({ parts }: Workload, putBack?: ReadonlyMap<string, string>): boolean {
+  return parts.every(
+    ({ container, image, formerImage: present }) =>
+      present === image || present?.startsWith(`${image}@`) || present === putBack?.get(container),
+  );
+}
+
 /** A manifest may repeat a container any number of times, and each may match every workload. */
 function withoutRepeats(wanted: readonly Container[]): Container[] {
   const groups = groupBy(wanted, ({ name, image, checksum }) =>

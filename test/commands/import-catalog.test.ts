@@ -86,7 +86,9 @@ it('prints a catalog file from which another Steward serves the same catalog', a
     services
       .map((service) => ({ ...service, access: 'public' }))
       .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-  expect(exact(imported.services)).toEqual(exact(trickyCatalog.services));
+  // SOAP has no other members.
+  const listed = trickyCatalog.services.map(({ definition: _definition, ...service }) => service);
+  expect(exact(imported.services)).toEqual(exact(listed));
   expect(imported.folders.map(({ folderName }) => folderName).sort()).toEqual(
     trickyCatalog.folders.map(({ folderName }) => folderName).sort(),
   );

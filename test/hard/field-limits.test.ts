@@ -40,13 +40,20 @@ function key(bytes: number): string {
   return `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`;
 }
 
+/** JSON of another type. */
+function wrongJson(type: string | readonly string[]): string {
+  if (type === 'array') return '{}';
+  return type === 'object' ? '[]' : '1';
+}
+
 /** Values at the limits of a field, just past them, and of a wrong type. */
 function boundariesOf(name: string, field: Field): { good: string[]; bad: string[] } {
   const exception = exceptions[name];
   if (exception) return exception;
   const description = describeField(field);
   if (choicesOf(description)) return { good: [], bad: ['nonsense'] };
-  const schema: typeof description.schema & { contentSchema?: { type: string } } = description.schema;
+  const schema: typeof description.schema & { contentSchema?: { type: string | readonly string[] } } =
+    description.schema;
   if (schema.type === 'integer') {
     const { minimum: from = NaN, maximum: to = NaN } = schema;
     return { good: [from, to].map(String), bad: [from - 1, to + 1].map(String) };
@@ -55,7 +62,7 @@ function boundariesOf(name: string, field: Field): { good: string[]; bad: string
   const ofLength = patterns[name] ?? ((length: number) => 'x'.repeat(length));
   const lengths = (limit: number | undefined) => (limit === undefined ? [] : [ofLength(limit)]);
   const least = minLength > 1 ? minLength : undefined;
-  const wrongType = contentSchema ? [contentSchema.type === 'array' ? '{}' : '[]'] : [];
+  const wrongType = contentSchema ? [wrongJson(contentSchema.type)] : [];
   return {
     good: [...lengths(least), ...lengths(maxLength)],
     bad: [...lengths(least && least - 1), ...lengths(maxLength && maxLength + 1), ...wrongType],

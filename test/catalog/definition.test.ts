@@ -51,7 +51,7 @@ describe('service and serviceJson', () => {
     expect(answer.statusCode).toBe(409);
   });
 
-  it('an edit may send back all that it has read, and replaces what is kept', async () => {
+  it('an edit may send back everything that it has read, and replaces what is kept', async () => {
     const before = await read(roads);
     expect(before.recycleStartTime).toBe('00:00');
     expect(await post(`${roads}/edit`, { service: JSON.stringify(before) })).toEqual({ status: 'success' });

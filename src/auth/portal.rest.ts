@@ -126,7 +126,12 @@ export type TokenRevocation = {
 function oauthRevokeTokenOperation(revokeToken: Operation, revocation: TokenRevocation): Operation {
   const { title, description, access, whileReadOnly, refusals, guard } = revokeToken;
   return operation({
-    ...{ title, description, access, whileReadOnly, refusals, guard },
+    title,
+    description,
+    access,
+    whileReadOnly,
+    refusals,
+    guard,
     fields: {
       auth_token: text({ to: 1024, control: 'password' }).optional().describe('The token to end.'),
       token: text({ to: 1024, control: 'password' })

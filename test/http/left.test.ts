@@ -1,6 +1,6 @@
 // Clients that go away: what they have changed has an address in the audit trail, and a line in the log.
 import { once } from 'node:events';
-import { type Socket, connect } from 'node:net';
+import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import type { AuditEntry } from '../../src/store/audit-entry.ts';
 import { write } from '../hard/wire.ts';
@@ -63,7 +63,7 @@ it('closes a connection whose client has left before the server reads its addres
     destroy: () => (left.destroyed = true),
     once: () => left,
   };
-  server.http.server.listeners('connection').at(-1)?.(left as unknown as Socket);
+  server.http.server.listeners('connection').at(-1)?.(left);
   expect(left.destroyed).toBe(true);
 });
 

@@ -30,7 +30,7 @@ describe('an export', () => {
 
   async function* endless(): AsyncIterable<CsvRow> {
     try {
-      for (;;) yield ['x'.repeat(1000)];
+      for (;;) yield await Promise.resolve(['x'.repeat(1000)]);
     } finally {
       isClosed = true;
     }

@@ -303,7 +303,8 @@ describe('the page before the first upgrade', () => {
   it('is not shown to a caller who is not known when the form is refused', async () => {
     await start();
     const fields = { f: 'xml', versionManifest: `{"id":"${eleven}"}` };
-    const asked = (headers = {}) => server.post(`${upgrades}/plan?f=html`, fields, headers);
+    const asked = (headers = {}) =>
+      server.post(`${upgrades}/plan`, fields, { accept: 'text/html', ...headers });
     const refused = await asked();
     expect(refused.statusCode).toBe(400);
     expect(refused.body).not.toContain('Upgrade to Product');

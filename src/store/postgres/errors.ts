@@ -20,7 +20,7 @@ export function isDown(error: unknown): boolean {
 
 /** What the database lacks, such as space on its disk. Other reasons may name addresses and roles, which only the log has. */
 export function shortageOf(failure: Error): string[] {
-  return failure instanceof pg.DatabaseError && /^53/.test(failure.code ?? '') ? [failure.message] : [];
+  return failure instanceof pg.DatabaseError && failure.code?.startsWith('53') ? [failure.message] : [];
 }
 
 /** Whether the connection cannot be encrypted, mostly because the certificate of the server is not trusted. */

@@ -93,8 +93,8 @@ it('every field enforces its limits', async () => {
         const known = { folder: 'Empty', service: 'World.MapServer', ...ids }[name] ?? '';
         return known.split('¦', 1)[0] ?? '';
       });
-      // The folder Empty has no services, so the test uses a service of the root.
-      const path = `/${prefix}/${route}`.replace('/Empty/World.MapServer', '/World.MapServer');
+      // The folder Empty has no services, and takes no other folderName, so the test uses the root.
+      const path = `/${prefix}/${route}`.replace(/\/Empty\/(World.MapServer|createService)/, '/$1');
       const { fields } = entry.operation ?? entry.resource;
       for (const [name, field] of Object.entries(fields)) {
         const { good, bad } = boundariesOf(name, field);

@@ -103,6 +103,9 @@ export function catalogResource(options: CatalogOptions): Resource {
     read: ({ subject }) => serviceToJson(subject),
     view: (page) => serviceView(options, page),
     isOffered: (found, name) => name !== 'status' && name !== (isStarted(found) ? 'start' : 'stop'),
+    // Its page says whether the service is started.
+    page: (found, [beneath]) =>
+      beneath === 'status' ? ['services', ...pathOfService(found).split('/')] : undefined,
     resources: { status: statusResource, ...options.serviceResources },
     operations: {
       edit: editOperation(options),

@@ -62,7 +62,6 @@ export const statusResource: Resource<Service> = resource<Service>({
   access: 'member',
   answer: statusAnswer,
   read: ({ subject: { configuredState } }) => ({ configuredState, realTimeState: configuredState }),
-  page: (service) => ['services', ...pathOfService(service).split('/')],
 });
 
 const startedAnswer = answerObject('ServiceStarted', 'The operation succeeded.', {
@@ -157,7 +156,7 @@ export function serviceJobsResource({ store, runtime }: Pick<RunningOptions, 'st
     page,
     items: [
       items<unknown, ServiceJob>({
-        param: 'job',
+        param: 'serviceJob',
         find: (_root, id) => {
           const found = store.get(serviceJobs, id);
           if (!found || !isKept(found)) throw new ServiceError('not-found', 'There is no such job.');

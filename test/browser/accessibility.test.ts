@@ -112,7 +112,10 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
     await server.runtime.advance(3_600_000);
     const windows = '[{"days":["sat","sun"],"from":"22:00","to":"04:00","timeZone":"Europe/Vienna"}]';
     await server.post('/admin/system/upgrades/config/update', { windows }, server.administrator);
+    const start = '/admin/services/World.MapServer/start';
+    const started = await server.post(start, { async: 'true' }, server.administrator);
     const paths = pathsOfAll(server.app.trees, {
+      serviceJob: started.json<{ jobsUrl: string }>().jobsUrl.split('/').at(-1) ?? '',
       webhook,
       itemID: uploaded.json<{ item: { itemID: string } }>().item.itemID,
       job: upgraded.json<{ jobId: string }>().jobId,

@@ -128,6 +128,11 @@ describe('start and stop', () => {
     expect(await read(roads)).toMatchObject({ configuredState: 'STARTED' });
   });
 
+  it('lead readers of their status to their page', async () => {
+    const shown = await server.get(`${roads}/status?f=html`, asAdmin);
+    expect(shown).toMatchObject({ statusCode: 303, headers: { location: roads } });
+  });
+
   it('answer the address of a job, which is there for an hour', async () => {
     const { jobsUrl } = await post(`${roads}/start`, { async: 'true' });
     const path = String(jobsUrl).replace('http://localhost:8080', '');

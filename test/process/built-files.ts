@@ -8,7 +8,13 @@ import { onTestFinished } from 'vitest';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** What the server reads at run time. */
-const files = ['package.json', 'dist/wsdl', 'dist/console/assets', 'dist/store/postgres/migrations'];
+const files = [
+  'package.json',
+  'dist/wsdl',
+  'dist/console/assets',
+  'dist/store/postgres/migrations',
+  'dist/upgrades/versions/sample-manifest.json',
+];
 
 /** Returns the folder of the files. It is removed after the test. */
 export function filesWith(...migrations: readonly string[]): URL {

@@ -69,10 +69,10 @@ const asBrowser = () => ({ headers: { accept: 'text/html', cookie: `steward_sess
 
 it('while it is unavailable reads work, and writes are answered with 503', async () => {
   await stopDatabase();
-  const refused = {
+  const refusedWith = (details: string[]) => ({
     status: 503,
-    body: { status: 'error', error: { code: 503, message: 'The database cannot be reached.', details: [] } },
-  };
+    body: { status: 'error', error: { code: 503, message: 'The database cannot be reached.', details } },
+  });
   const expectUnavailable = async (steward: Client) => {
     expect(await steward.readCatalog()).toMatchObject({
       status: 200,
@@ -99,13 +99,16 @@ it('while it is unavailable reads work, and writes are answered with 503', async
       await steward.post('/admin/mode/update', { isReadOnly: 'true' }, token),
       await steward.get(`/admin/services/webhooks/${webhookId}/deliveries`, token),
     ];
+    // Administrators learn the reason.
+    for (const answer of answers)
+      expect(answer).toMatchObject(refusedWith(['the database cannot be reached']));
     // Another process may have issued them a moment before.
-    for (const unknown of ['unknown', `stw_${'k'.repeat(43)}`])
-      answers.push(await steward.get('/admin/mode', unknown));
-    for (const answer of answers) {
-      expect(answer).toMatchObject(refused);
-      expect(answer.headers.get('retry-after')).toBe('5');
+    for (const unknown of ['unknown', `stw_${'k'.repeat(43)}`]) {
+      const answer = await steward.get('/admin/mode', unknown);
+      expect(answer).toMatchObject(refusedWith([]));
+      answers.push(answer);
     }
+    for (const { headers } of answers) expect(headers.get('retry-after')).toBe('5');
   };
   for (let round = 0; round < 5; round += 1) for (const steward of stewards) await expectUnavailable(steward);
   await startDatabase();

@@ -79,7 +79,12 @@ it('a process that is killed at a request about a Job leaves one Job for the nex
   const cluster = await openNamespace('1', ['before', 'after']);
   const { url } = await createSeededDatabase();
   const query = await connect(url);
-  const launch = () => startSteward(url, { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: cluster.kubeconfig });
+  const env = {
+    UPGRADE_EXECUTOR: 'kubernetes',
+    KUBECONFIG: cluster.kubeconfig,
+    INSTALLED_VERSION: '10.9.1.1234',
+  };
+  const launch = () => startSteward(url, env);
   let steward = await launch();
   const token = await steward.signIn();
   const upgrades = '/admin/system/upgrades';

@@ -114,7 +114,7 @@ async function visitCatalog(tour: Recorder): Promise<void> {
     await tour.get(`${service}/status`, id);
     await tour.post(`${service}/stop`, {}, id);
     const { jobsUrl } = await tour.post<{ jobsUrl: string }>(`${service}/start`, { async: 'true' }, id);
-    await tour.get('/admin/jobs/{job}', { job: jobsUrl.split('/').at(-1) ?? '' });
+    await tour.get('/admin/jobs/{serviceJob}', { serviceJob: jobsUrl.split('/').at(-1) ?? '' });
     await tour.post(`${service}/delete`, {}, id);
   }
   await tour.get('/admin/jobs');

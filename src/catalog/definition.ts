@@ -11,8 +11,8 @@ export const noDefinition: Definition = Object.freeze({});
 
 export const maxDefinitionBytes = 64 * 1024;
 
-/** The members that are fields of every service. They are not kept a second time. */
-const ownMembers = new Set([
+/** The fields that a member of the object may stand for. */
+export const fieldMembers = [
   'folderName',
   'serviceName',
   'type',
@@ -21,9 +21,10 @@ const ownMembers = new Set([
   'parentType',
   'url',
   'access',
-  'createdAt',
-  'updatedAt',
-]);
+] as const;
+
+/** The members that are fields of every service. They are not kept a second time. */
+const ownMembers = new Set<string>([...fieldMembers, 'createdAt', 'updatedAt']);
 
 /** What is kept of an object, and the state if the object names one. */
 export function keepDefinition(object: Readonly<Record<string, unknown>>): {

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
 import { choice, clearable, httpUrl, jsonObject, refuse, text, version } from '../rest/field-types.ts';
 import { accesses, audiences, rootFolder } from './catalog.ts';
-import { maxDefinitionBytes } from './definition.ts';
+import { fieldMembers, maxDefinitionBytes } from './definition.ts';
 
 const nameRule =
   '1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
@@ -60,21 +60,9 @@ export function folderFields({ folderNamesAreWords }: FolderNameRule = { folderN
   };
 }
 
-/** The fields that a member of `service` may stand for. */
-const textMembers = [
-  'folderName',
-  'serviceName',
-  'type',
-  'description',
-  'capabilities',
-  'parentType',
-  'url',
-  'access',
-];
-
 const serviceObject = jsonObject(maxDefinitionBytes)
   .transform((object, context) => {
-    const wrong = textMembers.filter(
+    const wrong = fieldMembers.filter(
       (name) => !['string', 'undefined'].includes(typeof (object[name] ?? '')),
     );
     return wrong.length === 0

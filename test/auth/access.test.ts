@@ -33,7 +33,7 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/exists': ['member', 'reads'],
   'admin services/{folder}/createService': ['publisher', 'writes'],
   'admin jobs': ['publisher'],
-  'admin jobs/{job}': ['publisher'],
+  'admin jobs/{serviceJob}': ['publisher'],
   'admin services/webhooks': ['administrator'],
   'admin services/webhooks/create': ['administrator', 'writes'],
   'admin services/webhooks/publish': ['publisher', 'writes'],

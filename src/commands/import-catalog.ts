@@ -10,7 +10,7 @@ import {
 import { readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
 import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, escapeHidden } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';
 
 type ImportCatalogOptions = {
@@ -45,7 +45,7 @@ export async function importCatalog(
     }
     return { folders: folderNames.map((folderName) => ({ folderName, description: '' })), services };
   }, limits);
-  const text = `${JSON.stringify(file, null, 2)}\n`;
+  const text = `${escapeHidden(JSON.stringify(file, null, 2))}\n`;
   const result = readCatalogFile(text);
   if ('problems' in result)
     throw new CommandError(

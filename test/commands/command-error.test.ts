@@ -7,9 +7,9 @@ it('has each problem on a line of its own', () => {
 });
 
 it('has no control characters of a remote server', () => {
-  const error = new CommandError('A fault: \u001B]0;x\u0007\u001B[2J\r\nDone.', ['\u009B2J\u0000 é 🗺']);
+  const error = new CommandError('A fault: \u001B]0;x\u0007\u001B[2J\r\nDone.', ['\u009B2J\u0000\u202E é 🗺']);
   expect(formatError(error)).toBe(
-    'A fault: \uFFFD]0;x\uFFFD\uFFFD[2J\uFFFD\uFFFDDone.\n  \uFFFD2J\uFFFD é 🗺',
+    'A fault: \uFFFD]0;x\uFFFD\uFFFD[2J\uFFFD\uFFFDDone.\n  \uFFFD2J\uFFFD\uFFFD é 🗺',
   );
 });
 

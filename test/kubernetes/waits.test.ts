@@ -103,8 +103,10 @@ describe('a rollout on a slow API server', () => {
         containerStatuses: [{ name: 'db', image: 'db:1', imageID: '', ready: false, restartCount: 0, state }],
       },
     });
-  const blockedBy = (state: object, looksMs: number[], { createdAt = 0, runStartedAt = 0 } = {}) => {
-    const monitor = monitorOf(runStartedAt);
+  type Given = { createdAt?: number; runStartedAt?: number; rolloutTimeoutMs?: number };
+  const blockedBy = (state: object, looksMs: number[], given: Given = {}) => {
+    const { createdAt = 0, runStartedAt, rolloutTimeoutMs } = given;
+    const monitor = monitorOf(runStartedAt, rolloutTimeoutMs);
     const results = looksMs.map((at) => monitor.check(set, [podOf(state, createdAt)], at));
     return results.flatMap((one) => (one.state === 'running' ? one.blockingPods.length : []));
   };
@@ -130,6 +132,9 @@ describe('a rollout on a slow API server', () => {
     expect(blockedBy({ running: {} }, looks, { createdAt: 95_000, runStartedAt: 90_000 })).toEqual([
       0, 0, 0, 0, 0,
     ]);
+    // Otherwise a rollout with less time would fail before.
+    const brief = { runStartedAt: 90_000, rolloutTimeoutMs: 12_000 };
+    expect(blockedBy({ running: {} }, [0, 5_000, 6_000], brief)).toEqual([0, 0, 1]);
   });
 
   it('names the cause of a pod that is not ready', () => {

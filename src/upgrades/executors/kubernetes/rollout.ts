@@ -45,7 +45,7 @@ type RolloutState =
  */
 const clockResolutionMs = 1000;
 
-/** Several looks: a pod that becomes ready at last must not be deleted. */
+/** Several looks: a pod that becomes ready at last must not be deleted. At most half of the time of a rollout. */
 const stuckMs = 30_000;
 
 /** For each pod. */
@@ -108,12 +108,14 @@ export class RolloutMonitor {
     { minReadyMs }: ClusterWorkload,
     at: number,
   ): boolean {
-    const { direction, runStartedAt } = this.#options;
+    const { direction, runStartedAt, rolloutTimeoutMs } = this.#options;
     const isOld = createdAt < runStartedAt - clockResolutionMs;
     return (
       direction === 'formerImage' ||
       waiting.some(isError) ||
-      (isOld && isAtWork && at - (this.#progress?.at ?? at) >= minReadyMs + stuckMs)
+      (isOld &&
+        isAtWork &&
+        at - (this.#progress?.at ?? at) >= minReadyMs + Math.min(stuckMs, rolloutTimeoutMs / 2))
     );
   }
 

@@ -1,10 +1,10 @@
 // Folders and services, and the rules for changing them.
 import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
 import type { Caller } from '../lib/caller.ts';
-import { type ConfiguredState, type Definition, noDefinition } from './definition.ts';
 import { invalid, type Problem, requireVersion, ServiceError } from '../lib/errors.ts';
 import { type Cell, type Reader, type Table, updated } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { type ConfiguredState, type Definition, noDefinition } from './definition.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
 

@@ -1,5 +1,5 @@
 // What programs of this family know of a service besides its own fields: one JSON object, kept as it was given.
-import { type Json } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
 
 export type Definition = Readonly<Record<string, Json>>;
 

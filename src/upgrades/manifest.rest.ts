@@ -10,7 +10,7 @@ import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Executor } from './executors/executor.ts';
 import { isOpen, newestJob } from './jobs/job-table.ts';
-import { type JobsOptions } from './jobs.rest.ts';
+import type { JobsOptions } from './jobs.rest.ts';
 import { baseManifestName } from './pages/versions.ts';
 import { withOrigin } from './starting/first-version.ts';
 import {

@@ -82,7 +82,7 @@ export class Fleet<S extends Steward = Steward> {
     await victim.exited;
   }
 
-  /** Kills the process that comes to the point first, by default of all that run. Returns its slot. */
+  /** Kills the process that comes to the point first. Default: one of all running processes. Returns its slot. */
   async killAt(
     this: Fleet<StewardProcess>,
     point: Point,

@@ -34,6 +34,16 @@ type ServiceTraits = {
   readonly configuredState: ConfiguredState;
 };
 
+/** What SOAP says of a service, in the order of the WSDL. */
+export const soapFields = ['name', 'type', 'url', 'parentType', 'capabilities', 'description'] as const;
+
+export type SoapField = (typeof soapFields)[number];
+
+/** The element of a field. */
+export function soapElement(field: SoapField): string {
+  return field.charAt(0).toUpperCase() + field.slice(1);
+}
+
 type Later = 'definition' | 'configuredState';
 
 type NewService = ServiceId & Omit<ServiceTraits, Later> & Partial<Pick<ServiceTraits, Later>>;

@@ -5,7 +5,15 @@ import type { ChildForm } from '../soap/envelope.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeAttribute, escapeText } from '../soap/xml/escape.ts';
 import type { CatalogCache } from './catalog-cache.ts';
-import { type Service, addressOfService, fullNameOf, isStarted, rootFolder } from './catalog.ts';
+import {
+  type Service,
+  addressOfService,
+  fullNameOf,
+  isStarted,
+  rootFolder,
+  soapElement,
+  soapFields,
+} from './catalog.ts';
 import { audienceOf } from './listing.ts';
 
 type CatalogSoapOptions = {
@@ -121,15 +129,9 @@ function* servicesXml(services: readonly Service[], baseUrl: string): Iterable<s
 }
 
 function serviceXml(service: Service, baseUrl: string): string {
-  return element(
-    'ServiceDescription',
-    element('Name', escapeText(fullNameOf(service))) +
-      element('Type', service.type) +
-      element('Url', escapeText(addressOfService(service, baseUrl))) +
-      element('ParentType', service.parentType) +
-      element('Capabilities', escapeText(service.capabilities)) +
-      element('Description', escapeText(service.description)),
-  );
+  const texts = { ...service, name: fullNameOf(service), url: addressOfService(service, baseUrl) };
+  const fields = soapFields.map((field) => element(soapElement(field), escapeText(texts[field])));
+  return element('ServiceDescription', fields.join(''));
 }
 
 function element(name: string, content: string): string {

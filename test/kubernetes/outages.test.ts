@@ -79,6 +79,28 @@ describe('an API server', () => {
     expect(await image()).toBe('a:2');
   });
 
+  it('that refuses the permission for three seconds does not fail a step, unless it did for ten before in the run', async () => {
+    const { on, start, patches } = await openDeployment();
+    const options = fast();
+    const executor = start(options);
+    await executor.perform('launch', contextOf());
+    const refuse = () => on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
+    const allow = refuse();
+    const applied = executor.apply(workload, contextOf());
+    await options.runtime.sleep(3_000);
+    allow();
+    await applied;
+    const allowLater = refuse();
+    await expect(executor.rollback(workload, contextOf())).rejects.toThrow('(403)');
+    const before = patches().length;
+    await expect(executor.rollback(workload, contextOf())).rejects.toThrow('(403)');
+    expect(patches()).toHaveLength(before + 1);
+    const resumed = executor.rollback(workload, { ...contextOf(), runStartedAt: options.runtime.now() });
+    await options.runtime.sleep(3_000);
+    allowLater();
+    await resumed;
+  });
+
   it('that is slow has ten seconds for each answer', async () => {
     const { on, start } = await openDeployment();
     const options = fast();

@@ -31,6 +31,8 @@ export type RetryOptions = {
   readonly signal?: AbortSignal;
   /** Before a request is repeated. */
   readonly onWait?: (reason: string) => void;
+  /** Of all requests of a run. Once a refusal has lasted for ten seconds, no refused one is repeated. */
+  readonly refusals?: { haveLasted: boolean };
 };
 
 export class ClusterError extends Error {
@@ -63,7 +65,11 @@ export class ApiClient {
   }
 
   /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
-  async send<T>(what: string, request: ApiRequest<T>, { retryMs, signal, onWait }: RetryOptions): Promise<T> {
+  async send<T>(
+    what: string,
+    request: ApiRequest<T>,
+    { retryMs, signal, onWait, refusals }: RetryOptions,
+  ): Promise<T> {
     const startedAt = this.#runtime.elapsed();
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
@@ -79,8 +85,11 @@ export class ApiClient {
         const until =
           refusedSince === undefined
             ? startedAt + (isTemporary(failure) ? retryMs : 0)
-            : refusedSince + Math.min(refusalRetryMs, retryMs);
-        if (now >= until) throw failure;
+            : refusedSince + (refusals?.haveLasted ? 0 : Math.min(refusalRetryMs, retryMs));
+        if (now >= until) {
+          if (refusals && refusedSince !== undefined) refusals.haveLasted = true;
+          throw failure;
+        }
         if (tries === 0) this.#onRetry(failure.message);
         onWait?.(failure.message.replace(/\.$/, ''));
         await this.#runtime.sleep(Math.min(until - now, backoffMs.max, backoffMs.min * 2 ** tries), signal);

@@ -20,7 +20,7 @@ import { type InventoryOptions, createInventory } from '../inventory/inventory.t
 import { type LockOptions, UpgradeLock } from './lock.ts';
 import { type NamespaceOptions, readNamespace } from './namespace.ts';
 import { StepJobs } from './step-job-runner.ts';
-import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
+import { type MoverOptions, type WorkloadMove, WorkloadMover, runOf } from './workload-mover.ts';
 
 export { connectCluster } from './cluster.ts';
 export { ImageChecker } from '../images/image-check.ts';
@@ -45,6 +45,7 @@ export class KubernetesExecutor implements Executor {
   readonly #mover: WorkloadMover;
   readonly #stepJobs: StepJobs;
   readonly #finalCheck: FinalCheck;
+  #refusals = { run: '', haveLasted: false };
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
@@ -123,8 +124,12 @@ export class KubernetesExecutor implements Executor {
     return { cluster: this.#clusterFor(context), workload, direction, context };
   }
 
-  #clusterFor({ signal, report }: StepContext): Cluster {
+  #clusterFor(context: StepContext): Cluster {
+    const { signal, report } = context;
+    const run = runOf(context);
+    if (this.#refusals.run !== run) this.#refusals = { run, haveLasted: false };
     const onWait = (reason: string) => report({ object: 'api server', reason });
-    return this.#options.cluster.withRetry({ retryMs: this.#options.patienceMs, signal, onWait });
+    const [refusals, retryMs] = [this.#refusals, this.#options.patienceMs];
+    return this.#options.cluster.withRetry({ retryMs, signal, onWait, refusals });
   }
 }

@@ -289,7 +289,7 @@ export class WorkloadMover {
   }
 }
 
-const runOf = ({ jobId, runStartedAt }: StepContext) => `${jobId} ${runStartedAt}`;
+export const runOf = ({ jobId, runStartedAt }: StepContext) => `${jobId} ${runStartedAt}`;
 
 /** Rejects for a workload that is being deleted as for one that is gone: neither can be moved, now or later. */
 async function readWorkload({ cluster, workload }: WorkloadMove): Promise<ClusterWorkload> {

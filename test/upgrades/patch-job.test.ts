@@ -111,7 +111,7 @@ describe('a patch', () => {
     expect(failed.status.state).toBe('failed');
     expect(codesOf(failed)).toEqual([2010, 2165, 2901, 2166]);
     expect(failed.status.messages.at(2)?.message).toContain(
-      'it took longer than 2 seconds: the simulated step pauses for 5000 milliseconds.',
+      'it took longer than 2 seconds: the simulated step pauses for 5 s.',
     );
   });
 });

@@ -1,4 +1,5 @@
 // An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
+import { formatDuration } from '../../lib/format.ts';
 import type { Runtime } from '../../lib/runtime.ts';
 import { installedContainers } from '../versions/deployment.ts';
 import { listDeployments } from '../versions/installed-version.ts';
@@ -30,7 +31,7 @@ export function createSimulatedExecutor({
   async function simulate(step: string, { signal, report }: StepContext): Promise<void> {
     // Nobody reads about a shorter one in time.
     if (stepMs >= 1000)
-      report({ object: 'simulation', reason: `the simulated step pauses for ${stepMs} milliseconds` });
+      report({ object: 'simulation', reason: `the simulated step pauses for ${formatDuration(stepMs)}` });
     if (stepMs > 0) await runtime.sleep(stepMs, signal);
     failIfConfigured(`@${step}`, `the step ${step}`);
   }

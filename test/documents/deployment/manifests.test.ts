@@ -176,6 +176,16 @@ describe('the Deployment', () => {
     expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(Number(seconds) + closing);
   });
 
+  it('has the files that the settings name, if they exist', () => {
+    const text = textOf('deploy/kubernetes/settings.env') + textOf('docs/operate/kubernetes.md');
+    for (const { name, mountPath } of container?.volumeMounts ?? []) {
+      expect(text).toContain(`${mountPath}/`);
+      const { secret, configMap } = pod?.volumes?.find((volume) => volume.name === name) ?? {};
+      expect(text).toContain(secret?.secretName ?? configMap?.name);
+      expect((secret ?? configMap)?.optional).toBe(true);
+    }
+  });
+
   it('runs without privileges on its node', () => {
     const user = Number(/^USER (\d+):\d+$/m.exec(textOf('deploy/Dockerfile'))?.[1]);
     expect(user).toBeGreaterThan(0);
@@ -203,7 +213,6 @@ describe('the settings', () => {
       'HOST',
       'PORT',
       'CATALOG_FILE',
-      'MANIFEST_FILE',
       'KUBECONFIG',
       'MAX_EVENT_IDS',
       'UPGRADE_STEP_MS',

@@ -6,6 +6,7 @@ import { expect } from 'vitest';
 import type { Role } from '../../src/lib/caller.ts';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { sampleManifest } from '../kit/sample-manifest.ts';
 import { type ServerOptions, namespace, password } from '../kit/server.ts';
 
 export type State = {
@@ -287,7 +288,27 @@ async function signIn(server: Hooks): Promise<string> {
   return (await server.post('/tokens/generateToken', fields)).json<{ token: string }>().token;
 }
 
-const stories = { start, administration, webhooks: hooks, patches, reverting, pictures };
+/** Nobody knows what is installed, because the manifest names no release. */
+const unknown: Story = {
+  options: {
+    present: null,
+    manifest: {
+      ...sampleManifest,
+      versions: sampleManifest.versions.filter(({ type }) => type === 'patch'),
+    },
+  },
+  async tell(server, show) {
+    await show('home', '/admin');
+    await show('upgrades', upgrades);
+    await show('versions', `${upgrades}/available`);
+    await show('adopt', `${upgrades}/adopt`);
+    await show('plan', wizardOf(patch), { status: 409 });
+    await act(server, 'system/upgrades/adopt', { installedVersion: patch });
+    await show('adopted', upgrades);
+  },
+};
+
+const stories = { start, administration, webhooks: hooks, patches, reverting, unknown, pictures };
 
 export type StoryName = keyof typeof stories;
 export const storyNames = Object.keys(stories) as StoryName[];

@@ -92,9 +92,20 @@ it('recognizes the newest version whose images all known workloads have, and wri
 
 it('finds a workload pinned by digest, and one that the namespace lacks does not matter', async () => {
   const cluster = await openNamespace(`map-tiles:3@sha256:${'0'.repeat(64)}`, 'store-queue:3');
-  const { version, looked } = await startOn(cluster);
+  const { version, looked, page } = await startOn(cluster);
   await looked().toBe(1);
   expect(await version()).toBe('1.0.0.3');
+  expect(await page('system/upgrades')).toContain('the images of 2 workloads, ');
+});
+
+it('takes the newest of several versions that have the same images, and names the others', async () => {
+  const cluster = await openNamespace('map-tiles:1', 'store-queue:1');
+  const { server, version, looked, page } = await startOn(cluster);
+  await looked().toBe(1);
+  expect(await version()).toBe('1.0.0.2');
+  const from = 'the images of 2 workloads, which 1.0.0.1 has too';
+  expect(await page('system/upgrades')).toContain(from);
+  expect(server.logLines.join('')).toContain(from);
 });
 
 it('never guesses: a mixture of versions is unknown, and names the workloads', async () => {
@@ -129,10 +140,18 @@ it('decides as soon as the namespace can be read', async () => {
   expect(await version()).toBe('1.0.0.1');
 });
 
-it('a namespace with nothing that the manifest names is unknown', async () => {
+it('a namespace with nothing that the manifest names is unknown until a manifest that names something is imported', async () => {
   const cluster = await openNamespace('other:1');
-  const { version, looked, page } = await startOn(cluster);
+  const { server, version, looked, page } = await startOn(cluster);
   await looked().toBe(1);
   expect(await version()).toBeNull();
   expect(await page('')).toContain('has a container that the manifest names');
+  const release = { ...versions[0], containers: imagesOf(['other'], '1') };
+  const imported = await server.postParts(
+    '/admin/system/upgrades/importManifest',
+    { manifestFile: { name: 'm.json', content: JSON.stringify([release]) } },
+    server.token('administrator'),
+  );
+  expect(imported.json()).toMatchObject({ reachable: 0 });
+  expect(await version()).toBe('1.0.0.1');
 });

@@ -21,16 +21,22 @@ export function recognizeVersion(
   if (known.length === 0)
     return { reason: `No workload of the namespace ${namespace} has a container that the manifest names.` };
   let best: { readonly present: Deployment; readonly names: ReadonlySet<string> } | undefined;
+  const alike: string[] = [];
   for (const present of listDeployments(manifest).reverse()) {
     const fitting = match(installedContainers(present).values()).filter((workload) => hasImages(workload));
     const names = new Set(fitting.map(({ name }) => name));
-    if (names.size > (best?.names.size ?? 0)) best = { present, names };
-    if (names.size === known.length) break;
+    if (best?.names.size === known.length) {
+      // What older versions share with each other does not matter.
+      if (names.size < known.length) break;
+      alike.push(formatVersion(newestInstalled(present)));
+    } else if (names.size > (best?.names.size ?? 0)) best = { present, names };
   }
   if (!best) return { reason: `No workload of the namespace ${namespace} has an image of the manifest.` };
   const others = known.flatMap(({ name }) => (best.names.has(name) ? [] : name));
   const count = formatCount(known.length, 'workload');
-  if (others.length === 0) return { present: best.present, from: `the images of ${count}` };
+  const also =
+    alike.length > 0 ? `, which ${formatList(alike)} ${alike.length === 1 ? 'has' : 'have'} too` : '';
+  if (others.length === 0) return { present: best.present, from: `the images of ${count}${also}` };
   const version = formatVersion(newestInstalled(best.present));
   const which = `the images of ${version}, the version that fits best`;
   return {

@@ -36,7 +36,7 @@ import { JobWatcher, upgradeStats } from '../upgrades/jobs/job-service.ts';
 import type { OnJobChange } from '../upgrades/jobs/job.ts';
 import { createDriftReader } from '../upgrades/starting/drift.ts';
 import { systemResource } from '../upgrades/upgrades.rest.ts';
-import { decideFirstVersion } from '../upgrades/starting/first-version.ts';
+import { createFirstVersion } from '../upgrades/starting/first-version.ts';
 import { type BaseManifest, deployment, installedVersions } from '../upgrades/versions/deployment.ts';
 import { uploadsResource } from '../uploads/rest.ts';
 import {
@@ -157,22 +157,23 @@ export function createServices(options: AppOptions) {
   });
   const jobWatcher = new JobWatcher(store, runtime);
 
+  const firstVersion = createFirstVersion({
+    store,
+    runtime,
+    tasks,
+    executor,
+    logger,
+    named: config.INSTALLED_VERSION,
+    looksAgain: config.UPGRADE_EXECUTOR !== 'simulated',
+    record: (transaction, at) => {
+      const operation = 'system/upgrades/adopt';
+      const entry = auditService.createEntry({ at, operation, target: 'system/upgrades' });
+      auditService.recordWithin(transaction, entry);
+    },
+  });
+
   async function start(): Promise<void> {
-    const operation = 'system/upgrades/adopt';
-    await decideFirstVersion({
-      store,
-      runtime,
-      tasks,
-      executor,
-      logger,
-      named: config.INSTALLED_VERSION,
-      looksAgain: config.UPGRADE_EXECUTOR !== 'simulated',
-      record: (transaction, at) =>
-        auditService.recordWithin(
-          transaction,
-          auditService.createEntry({ at, operation, target: 'system/upgrades' }),
-        ),
-    });
+    await firstVersion.start();
     await jobRunner.recover(options.isRestored);
     new JobScheduler({
       store,
@@ -214,6 +215,7 @@ export function createServices(options: AppOptions) {
     jobRunner,
     jobWatcher,
     notifyJob,
+    decideVersion: firstVersion.decide,
     admit: createAdmission(store, isJobRunning),
     start,
     /** Also waits for a load that has begun: an import must not outlive the server. */
@@ -305,6 +307,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       notify: notifyJob,
       notifyAdoption: (transaction, adoption, at) =>
         eventPublisher.publishWithin(transaction, adoptionEvent(adoption), at),
+      decideVersion: services.decideVersion,
       readDrift,
       resources: {
         audit: auditResource({ store, titles, names }),

@@ -36,6 +36,8 @@ export type Adoption = { readonly from: string | null; readonly to: string };
 
 export type ManifestOptions = Pick<JobsOptions, 'store'> & {
   readonly executor: Executor;
+  /** Decides the installed version if it is not known yet. */
+  readonly decideVersion: () => Promise<void>;
   readonly notifyAdoption: (transaction: Transaction, adoption: Adoption, at: number) => void;
 };
 
@@ -105,6 +107,7 @@ function importManifestOperation(options: ManifestOptions): Operation {
         if (adopted) adopt(options, transaction, adopted, actor?.user, at);
         return importManifest(transaction, versions, at);
       });
+      await options.decideVersion();
       const { json, text } = countReachable(store);
       const imported = `The manifest with ${formatCount(versions.length, 'version')} was imported, ${formatNumber(added.length)} of them new.`;
       return succeeded(`${imported} ${text}`, versionsPage, json);

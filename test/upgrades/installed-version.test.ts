@@ -343,7 +343,6 @@ describe('an unknown version', () => {
     expect((await server.get('/rest/info')).json()).toMatchObject({ currentVersion: null });
     expect((await server.get('/rest/services')).json()).toMatchObject({ currentVersion: null });
     expect((await server.get('/ready')).statusCode).toBe(200);
-    await postManifest('manifest-11.5-to-12.0');
     const versionManifest = '{"id":"rel_11122025_7286"}';
     for (const operation of ['upgrade', 'plan', 'rollback']) {
       const answer = await post(operation, { versionManifest, upgradeSettings: '{}' });
@@ -357,7 +356,15 @@ describe('an unknown version', () => {
       expect(body).toContain('The installed version is not known');
       expect(body).toContain('Adopt a version');
     }
-    await post('adopt', { installedVersion: '11.5.0.6825' });
+    await postManifest('manifest-11.5-to-12.0', { installedVersion: '11.5.0.6825' });
     expect(buildsOf(await available())).toEqual(['6835', '7286']);
+  });
+
+  it('is decided as soon as a manifest with a release is imported', async () => {
+    await start({ manifest: empty });
+    expect((await postManifest('manifest-11.5-to-12.0')).json()).toEqual({ status: 'success', reachable: 6 });
+    expect(await read('/admin')).toMatchObject({ fullVersion: '11.5.0.6745' });
+    const entry = { user: null, operation: 'system/upgrades/adopt' };
+    expect((await read<{ entries: object[] }>('/admin/system/audit')).entries[0]).toMatchObject(entry);
   });
 });

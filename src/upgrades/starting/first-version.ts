@@ -55,23 +55,28 @@ export function loadManifest(transaction: Transaction, base: BaseManifest, named
   if (transaction.read(baseManifest).digest !== base.digest) transaction.write(baseManifest, base);
 }
 
-/** Resolves when the version is decided, unless the executor looks again. */
-export async function decideFirstVersion(options: FirstVersionOptions): Promise<void> {
+export function createFirstVersion(options: FirstVersionOptions) {
   const { store, runtime, tasks, logger, named, looksAgain } = options;
   const isKnown = () => store.read(deployment) !== null;
   let lastReason = '';
-  const decide = async () => {
+  /** Does nothing if the version is known, and leaves it unknown if it cannot be recognized. */
+  async function decide(): Promise<void> {
+    if (isKnown()) return;
     const found = await recognize(options);
     if (found.present) await storeDecision(options, found);
     else if (found.reason !== lastReason)
       logger.warn({ reason: (lastReason = found.reason) }, 'the installed version is not known');
     if (isKnown()) logReachable(store, logger);
-  };
-  if (isKnown()) return logReachable(store, logger);
-  if (named !== undefined || !looksAgain) return decide();
-  tasks.start('recognition of the installed version', async (signal) => {
-    for (; !isKnown(); await runtime.sleep(lookAgainMs, signal)) await decide();
-  });
+  }
+  /** Resolves when the version is decided, unless the executor looks again. */
+  async function start(): Promise<void> {
+    if (isKnown()) return logReachable(store, logger);
+    if (named !== undefined || !looksAgain) return decide();
+    tasks.start('recognition of the installed version', async (signal) => {
+      for (; !isKnown(); await runtime.sleep(lookAgainMs, signal)) await decide();
+    });
+  }
+  return { decide, start };
 }
 
 async function recognize({ store, executor, named }: FirstVersionOptions): Promise<Recognition> {

@@ -26,6 +26,8 @@ export function readThrough(base: Reader, changes: StateChanges): Reader {
     count: (table) => base.count(table) + changeIn(table, base, changes, () => 1),
     bytes: (table) => base.bytes(table) + changeIn(table, base, changes, table.bytesOf ?? (() => 0)),
     read: <T>(cell: Cell<T>) => (changes.cells.has(cell) ? (changes.cells.get(cell) as T) : base.read(cell)),
+    version: (of) =>
+      changes.tables.has(of as Table<never>) || changes.cells.has(of as AnyCell) ? NaN : base.version(of),
   };
 }
 

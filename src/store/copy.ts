@@ -9,7 +9,6 @@ export type Copy = {
   clear: () => void;
   /** The rows and values by name. */
   dump: () => { tables: Record<string, readonly unknown[]>; cells: Record<string, unknown> };
-  version: (of: { name: string }) => number;
   onUpdate: (listener: () => void) => () => void;
   /** Calls every listener. */
   notify: () => void;
@@ -56,6 +55,7 @@ export function createCopy(): Copy {
       completed.add(name);
       return cells.get(name) as T;
     },
+    version: ({ name }) => versions.get(name) ?? 0,
   };
 
   return {
@@ -87,7 +87,6 @@ export function createCopy(): Copy {
       ),
       cells: Object.fromEntries(sortedByName(cells)),
     }),
-    version: ({ name }) => versions.get(name) ?? 0,
     onUpdate(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -71,4 +71,6 @@ export type Reader = {
   /** The sum of `bytesOf` over the rows of the table. */
   bytes: (table: Table<never>) => number;
   read: <T>(cell: Cell<T>) => T;
+  /** A number that changes with every update of the table or cell. NaN in a transaction that has changed it. */
+  version: (of: Table<never> | AnyCell) => number;
 };

@@ -6,7 +6,7 @@
 //
 // All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a
 // promise. While the database is unavailable, every asynchronous method except `refresh` throws `unavailable`.
-import type { AnyCell, Reader, Table } from './state.ts';
+import type { Reader } from './state.ts';
 import type { Transaction } from './transaction.ts';
 
 /** The ports of the features. Each feature adds its own, next to the type of the port. */
@@ -33,8 +33,6 @@ type StoreCore = {
   refresh: () => Promise<boolean>;
   /** Whether the changes of other processes could not be read for a minute. */
   isBehind: () => boolean;
-  /** A number that changes with every update of the table or cell. */
-  version: (of: Table<never> | AnyCell) => number;
   /**
    * Calls the listener after every update of any process, and when a process starts or ends. Returns the function
    * that unsubscribes.

@@ -2,7 +2,6 @@
 import { Secret, SecretEntries, SecretUrl } from '../lib/audit-fields.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
-import type { EventDraft } from './event.ts';
 import {
   type FailurePolicy,
   type FailureWindow,
@@ -77,16 +76,6 @@ export const webhooks: Table<Webhook> = {
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   const listed = [...reader.all(webhooks)].filter((webhook) => !service || webhook.service === service);
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
-}
-
-/** Whether the webhook gets the event while it is active. */
-export function subscribesTo(
-  webhook: Webhook,
-  { type, service }: Pick<EventDraft, 'type' | 'service'>,
-): boolean {
-  const matchesService = webhook.service === null || webhook.service === service;
-  const matchesType = webhook.changeTypes.some((subscribed) => subscribed === '*' || subscribed === type);
-  return matchesService && matchesType;
 }
 
 export function requireWebhook(reader: Reader, id: string): Webhook {

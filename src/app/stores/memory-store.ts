@@ -123,7 +123,6 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     isAlive: (process) => process === self,
     refresh: () => Promise.resolve(true),
     isBehind: () => false,
-    version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],
     unavailableSince: () => undefined,

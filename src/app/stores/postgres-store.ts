@@ -212,7 +212,6 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       );
     },
     isBehind: () => runtime.now() - polledAt > behindAfterMs,
-    version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [
       ...database.problems,

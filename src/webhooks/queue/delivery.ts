@@ -14,10 +14,9 @@
 //
 // The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a
 // changed wait applies to deliveries that already wait.
-import type { Reader } from '../../store/state.ts';
 import { type WebhookEvent, bytesOfPayload } from '../event.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type BodyFormat, subscribesTo, webhooks } from '../webhook.ts';
+import type { BodyFormat, Webhook } from '../webhook.ts';
 
 export type Attempt = {
   readonly when: number;
@@ -106,16 +105,16 @@ type DeliveriesOptions = {
   readonly isMissed?: boolean;
 };
 
-/** The new deliveries of an event: one for each webhook that subscribes to it, pending or missed. */
+/** The new deliveries of an event: one for each webhook that gets it, pending or missed. */
 export function deliveriesOf(
-  reader: Reader,
+  subscribers: Iterable<Webhook>,
   event: WebhookEvent,
   newId: () => string,
   { about, isMissed = false }: DeliveriesOptions = {},
 ): Delivery[] {
   const made: Delivery[] = [];
-  for (const webhook of reader.all(webhooks)) {
-    if (!subscribesTo(webhook, event) || webhook.id === about) continue;
+  for (const webhook of subscribers) {
+    if (webhook.id === about) continue;
     const given = { id: newId(), webhookId: webhook.id, event, isPing: false };
     // Nothing of a missed delivery is sent until it is redelivered.
     made.push(create(given, webhook.active && !isMissed ? 'pending' : 'missed', event.timestamp, null));

@@ -8,6 +8,7 @@ import type { Transaction } from '../../store/transaction.ts';
 import { type EventDraft, bytesOfPayload, eventOf } from '../event.ts';
 import { type PublishResult, forgetEveryMs } from './delivery-queue.ts';
 import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
+import { Subscriptions } from './subscriptions.ts';
 
 /** At this multiple of a limit, the events of the server itself are stored as missed. */
 const reserve = 2;
@@ -28,6 +29,7 @@ export type PublishLimits = {
 
 export class EventPublisher {
   readonly #options: EventPublisherOptions;
+  readonly #subscriptions = new Subscriptions();
 
   constructor(options: EventPublisherOptions) {
     this.#options = options;
@@ -45,7 +47,8 @@ export class EventPublisher {
   publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
     const { newId } = this.#options.runtime;
     const options = { about: draft.about, isMissed: this.#isReserveUsed() };
-    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, options);
+    const subscribers = this.#subscriptions.to(transaction, draft);
+    const deliveries = deliveriesOf(subscribers, eventOf(draft, newId(), at), newId, options);
     if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
   }
 
@@ -62,7 +65,7 @@ export class EventPublisher {
     const event = eventOf(draft, eventId, at);
     let refusal: ServiceError | undefined;
     const rule = (reader: Reader): readonly Delivery[] => {
-      const deliveries = deliveriesOf(reader, event, newId);
+      const deliveries = deliveriesOf(this.#subscriptions.to(reader, event), event, newId);
       refusal = this.#refusalOf(countPending(deliveries) * bytesOfPayload(event));
       if (refusal) throw refusal;
       return deliveries;

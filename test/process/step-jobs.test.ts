@@ -13,16 +13,9 @@ import {
   patch as patchOfProcess,
   names as workloadNames,
 } from '../kubernetes/upgrade-kit.ts';
-import { killAtRequest } from './kill-at-request.ts';
-import {
-  type Message,
-  codesOfPatch,
-  codesOfRelease,
-  expectOneRun,
-  timesResumed,
-} from '../upgrades/message-codes.ts';
+import { patchWithKills } from './kill-at-request.ts';
+import { codesOfPatch, codesOfRelease, expectOneRun } from '../upgrades/message-codes.ts';
 import { startPair } from './pair.ts';
-import { connect, createSeededDatabase, startSteward } from './steward.ts';
 
 const small = (version: Version): Version => ({
   ...version,
@@ -77,47 +70,17 @@ it('a release has one Job for each step, whatever dies', async () => {
 
 it('a process that is killed at a request about a Job leaves one Job for the next', async () => {
   const cluster = await openNamespace('1', ['before', 'after']);
-  const { url } = await createSeededDatabase();
-  const query = await connect(url);
-  const env = {
-    UPGRADE_EXECUTOR: 'kubernetes',
-    KUBECONFIG: cluster.kubeconfig,
-    INSTALLED_VERSION: '10.9.1.1234',
-  };
-  const launch = () => startSteward(url, env);
-  let steward = await launch();
-  const token = await steward.signIn();
-  const upgrades = '/admin/system/upgrades';
-  const manifest = new Blob([JSON.stringify([patchOfProcess])]);
-  await steward.post(`${upgrades}/importManifest`, { manifestFile: manifest }, token);
-
   // The creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
-  const kills = [
-    { method: 'POST', isForwarded: false },
-    { method: 'POST', isForwarded: true },
-    { method: 'GET', isForwarded: true },
-  ];
-  let isStarted = false;
-  for (const kill of kills) {
-    const request = { ...kill, path: /\/jobs[/?]/, nth: 1 };
-    const { dead } = killAtRequest(cluster, request, () => steward.kill());
-    if (!isStarted) await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token);
-    isStarted = true;
-    await dead;
-    // Without this, the next process waits until the lease of the killed one expires.
-    await query('delete from processes');
-    steward = await launch();
-  }
-  const readStatus = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
-  await expect.poll(async () => (await readStatus()).state, { timeout: 60_000 }).toBe('success');
-  const { messages } = await readStatus();
-  expect(timesResumed(messages)).toBe(kills.length);
+  const path = /\/jobs[/?]/;
+  const messages = await patchWithKills(cluster, patchOfProcess, [
+    { method: 'POST', path, isForwarded: false },
+    { method: 'POST', path, isForwarded: true },
+    { method: 'GET', path, isForwarded: true },
+  ]);
   expectOneRun(messages, withHooks(codesOfPatch(workloadNames.length)));
-  const path = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`;
-  const { items } = await cluster.request<{ items: { metadata: { uid: string; name: string } }[] }>(
+  const { items } = await cluster.request<{ items: { metadata: { name: string } }[] }>(
     'GET',
-    path,
+    `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`,
   );
   expect(items).toHaveLength(2);
   expect(items.every(({ metadata }) => metadata.name.endsWith('-1'))).toBe(true);

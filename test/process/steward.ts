@@ -1,8 +1,8 @@
-// Shared by the crash tests: servers on one database, requests to them over HTTP, and repeatable random numbers.
+// Shared by the crash tests: servers on one database, requests to them over HTTP, and queries of their database.
 import { Client as DatabaseClient } from 'pg';
 import { pino } from 'pino';
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, onTestFailed, onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type StartOptions, startServer } from '../../src/app/start.ts';
 import { users } from '../../src/auth/user.ts';
 import { startControlled } from '../../src/testing/routes.ts';
@@ -204,21 +204,6 @@ export async function renewedThrice(query: Awaited<ReturnType<typeof connect>>):
   const lease = () => query('select alive_until::text from processes');
   for (let renewals = 0; renewals < 3; renewals += 1)
     await expect.poll(lease, { timeout: 60_000, interval: 20 }).not.toEqual(await lease());
-}
-
-/** Random numbers from 0 to 1 for a seed. A failing test prints its seed, so that the run can be repeated. */
-export function createRandom(): () => number {
-  const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));
-  onTestFailed(
-    () => void process.stderr.write(`to repeat the random numbers of this test: CRASH_SEED=${seed}\n`),
-  );
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 export { pause };

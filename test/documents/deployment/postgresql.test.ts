@@ -29,6 +29,8 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
   const ports = new Ports();
   let postgres: PostgresServer;
   let folder: string;
+  /** The directory of nginx. */
+  let proxy = '';
   let shell: Shell;
   let token = '';
 
@@ -52,9 +54,9 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
     await ports.reserve('8080', '8081', '8082', '8083');
     folder = await mkdtemp(join(tmpdir(), 'steward-page-'));
     symlinkSync(dirname(inject('serverEntry')), join(folder, 'dist'));
-    const proxy = readFileSync(join(checkout, 'examples/nginx.conf'), 'utf8');
+    const configuration = readFileSync(join(checkout, 'examples/nginx.conf'), 'utf8');
     mkdirSync(join(folder, 'examples'));
-    writeFileSync(join(folder, 'examples/nginx.conf'), ports.inCommands(proxy));
+    writeFileSync(join(folder, 'examples/nginx.conf'), ports.inCommands(configuration));
     // The page uses the default port.
     shell = openShell(folder, { PORT: ports.get('8080') });
     const administrator = new Client(postgres.url);
@@ -69,11 +71,12 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
   afterAll(async () => {
     shell.kill();
     try {
-      process.kill(Number(readFileSync(join(folder, 'nginx.pid'), 'utf8')), 'SIGTERM');
+      process.kill(Number(readFileSync(join(proxy, 'nginx.pid'), 'utf8')), 'SIGTERM');
     } catch {
       // nginx has already ended.
     }
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    for (const used of [folder, proxy].filter(Boolean))
+      await rm(used, { recursive: true, force: true, maxRetries: 5 });
   });
 
   it('one process keeps its data over a restart', async () => {
@@ -128,7 +131,9 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
     }
 
     it('both start, and each sees the changes of the other', async () => {
-      for (const command of [configure, start, startNginx, use]) await follow(command);
+      for (const command of [configure, start, startNginx]) await follow(command);
+      proxy = await shell.run('echo -n "$PROXY"');
+      await follow(use);
     });
 
     it('a client sees its own changes immediately', async () => {
@@ -157,8 +162,28 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
       expect(await refused.json()).toMatchObject({ error: { code: 413 } });
     });
 
-    it('all requests are answered after one process is killed', async () => {
-      await follow(lose);
+    /** Reads the catalog by SOAP, which sends a POST, while something happens. */
+    async function readBySoap<T>(happening: Promise<T>): Promise<number[]> {
+      const body = readFileSync(join(checkout, 'test/golden/soap/GetFolders/request.xml'), 'utf8');
+      const address = `http://127.0.0.1:${ports.get('8080')}/services`;
+      const statuses: number[] = [];
+      let isOver = false;
+      const over = happening.finally(() => (isOver = true));
+      do {
+        const answer = await fetch(address, {
+          method: 'POST',
+          body,
+          headers: { 'content-type': 'text/xml' },
+        });
+        await answer.arrayBuffer();
+        statuses.push(answer.status);
+      } while (!isOver);
+      await over;
+      return statuses;
+    }
+
+    it('all requests are answered after one process is killed, and reads by SOAP meanwhile', async () => {
+      expect(new Set(await readBySoap(follow(lose)))).toEqual(new Set([200]));
       await expectFullService();
       // Then the other process, because nginx may prefer either of them.
       const [kill = '', ...others] = lose?.script.trim().split('\n') ?? [];
@@ -195,9 +220,15 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
     it('all processes end, their logs contain no token, and the next start finds the same data', async () => {
       expect((await ask(`/admin?f=json&token=${token}`, undefined, { authorization: '' })).status).toBe(200);
       await follow(end);
-      await expect.poll(() => existsSync(join(folder, 'nginx.pid'))).toBe(false);
-      const logs = ['access.log', 'error.log', ...['8081', '8082'].map((port) => `${ports.get(port)}.log`)];
-      for (const log of logs) expect(readFileSync(join(folder, log), 'utf8')).not.toContain(token);
+      await expect.poll(() => existsSync(join(proxy, 'nginx.pid'))).toBe(false);
+      const logs = [
+        ...['access.log', 'error.log'].map((name) => join(proxy, name)),
+        ...['8081', '8082'].map((port) => join(folder, `${ports.get(port)}.log`)),
+      ];
+      for (const log of logs) expect(readFileSync(log, 'utf8')).not.toContain(token);
+      const [access = '', , ...processes] = logs.map((log) => readFileSync(log, 'utf8'));
+      const [, id = 'none'] = [...access.matchAll(/ (\w{32}) POST \/admin/g)].at(-1) ?? [];
+      expect(processes.join('')).toContain(`"requestId":"${id}"`);
       await follow(start);
       expect(await listedServices('8082')).toEqual(expect.arrayContaining(['Currents', 'Tides']));
       await type(end?.script.split('\n')[1] ?? 'false');

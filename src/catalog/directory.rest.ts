@@ -5,8 +5,7 @@ import { SharedJson, toText } from '../lib/json.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
 import type { CatalogCache } from './catalog-cache.ts';
-import { folderOrServiceNotFound, fullNameOf, isStarted, rootFolder } from './catalog.ts';
-import { audienceOf } from './listing.ts';
+import { audienceOf, folderOrServiceNotFound, fullNameOf, isStarted, rootFolder } from './catalog.ts';
 
 type DirectoryOptions = {
   readonly catalogCache: CatalogCache;

@@ -1,9 +1,10 @@
-// The fields of folders and services. REST operations and the catalog file use the same schemas, so they apply the
-// same rules.
+// The fields of folders and services. REST operations, their answers and the catalog file use the same schemas, so they
+// apply the same rules.
 import * as z from 'zod';
 import { toNfc } from '../lib/text.ts';
+import { time } from '../rest/answer.ts';
 import { choice, clearable, httpUrl, jsonObject, refuse, text, version } from '../rest/field-types.ts';
-import { accesses, audiences, rootFolder } from './catalog.ts';
+import { type OwnTrait, accesses, audiences, rootFolder } from './catalog.ts';
 import { fieldMembers, maxDefinitionBytes } from './definition.ts';
 
 const nameRule =
@@ -23,28 +24,69 @@ const serviceTypes = {
   allowed: 'a letter and up to 63 letters or digits',
 };
 
-const fields = {
+const names = {
   folderName: text({ to: 128, ...folderNames, normalise: toNfc }).describe('The name of the folder.'),
   serviceName: text({ to: 128, ...serviceNames, normalise: toNfc }).describe('The name of the service.'),
   type: text({ to: 64, ...serviceTypes }).describe('The type of the service, for example MapServer.'),
+};
+
+const description = text({ to: 4000, control: 'lines' }).describe('A description in a sentence or two.');
+
+const url = httpUrl().meta({
+  label: 'Own address',
+  description: 'The address of the service. Without it, clients get an address of this server.',
+});
+
+const access = choice(accesses).meta({
+  label: 'Visible to',
+  description: 'Who may see the service: everyone, all signed-in users, or administrators.',
+  choiceLabels: audiences,
+});
+
+/** A text that a new service may lack and that a change may clear. */
+function optionalText(field: z.ZodString, { isAdvanced = true } = {}) {
+  const answer = z.string().describe(field.description ?? '');
+  return { create: field.default('').meta({ isAdvanced }), edit: clearable(field), answer };
+}
+
+/** What creates and changes each trait of a service, and what answers it. */
+const traits = {
   // Listings contain these two, and are in memory: 50,000 services with the longest ones take 250 MB.
-  description: text({ to: 4000, control: 'lines' }).describe('A description in a sentence or two.'),
-  capabilities: text({ from: 0, to: 1000, normalise: normaliseList }).describe(
-    'The capabilities, separated by commas.',
+  description: optionalText(description, { isAdvanced: false }),
+  capabilities: optionalText(
+    text({ from: 0, to: 1000, normalise: normaliseList }).describe('The capabilities, separated by commas.'),
   ),
-  parentType: text({ to: 64, ...serviceTypes }).meta({
-    label: 'Parent type',
-    description: 'The type of the service that this one extends. Empty for other services.',
-  }),
-  url: httpUrl().meta({
-    label: 'Own address',
-    description: 'The address of the service. Without it, clients get an address of this server.',
-  }),
-  access: choice(accesses).meta({
-    label: 'Visible to',
-    description: 'Who may see the service: everyone, all signed-in users, or administrators.',
-    choiceLabels: audiences,
-  }),
+  parentType: optionalText(
+    text({ to: 64, ...serviceTypes }).meta({
+      label: 'Parent type',
+      description: 'The type of the service that this one extends. Empty for other services.',
+    }),
+  ),
+  url: {
+    create: url.optional().meta({ isAdvanced: true }),
+    edit: clearable(url),
+    answer: z.string().nullable().describe('The address of the service. Null: one of this server.'),
+  },
+  access: {
+    create: access.default('public'),
+    edit: access.optional(),
+    answer: z.enum(accesses).describe('Who sees the service.'),
+  },
+} satisfies Record<OwnTrait, Record<'create' | 'edit' | 'answer', z.ZodType>>;
+
+/** One use of all traits. */
+function traitsTo<U extends 'create' | 'edit' | 'answer'>(use: U) {
+  const entries = Object.entries(traits).map(([name, uses]) => [name, uses[use]]);
+  return Object.fromEntries(entries) as { [T in OwnTrait]: (typeof traits)[T][U] };
+}
+
+export const ownAnswer = {
+  folderName: z.string().describe('The folder, or / for the root.'),
+  serviceName: z.string(),
+  type: z.string(),
+  ...traitsTo('answer'),
+  createdAt: time,
+  updatedAt: time,
 };
 
 const words = { pattern: /^\w{1,128}$/, allowed: '1 to 128 letters of ASCII, digits or _' };
@@ -54,9 +96,9 @@ export type FolderNameRule = { readonly folderNamesAreWords: boolean };
 export function folderFields({ folderNamesAreWords }: FolderNameRule = { folderNamesAreWords: false }) {
   return {
     folderName: folderNamesAreWords
-      ? fields.folderName.check(z.refine((name) => words.pattern.test(name), `must be ${words.allowed}.`))
-      : fields.folderName,
-    description: fields.description.default(''),
+      ? names.folderName.check(z.refine((name) => words.pattern.test(name), `must be ${words.allowed}.`))
+      : names.folderName,
+    description: description.default(''),
   };
 }
 
@@ -91,22 +133,14 @@ export const createFields = {
   folderName: text({ to: 128, normalise: toNfc })
     .optional()
     .meta({ label: 'Folder', description: 'The folder of the service; empty for the root.' }),
-  serviceName: fields.serviceName,
-  type: fields.type,
-  description: fields.description.default(''),
-  capabilities: fields.capabilities.default('').meta({ isAdvanced: true }),
-  parentType: fields.parentType.default('').meta({ isAdvanced: true }),
-  url: fields.url.optional().meta({ isAdvanced: true }),
-  access: fields.access.default('public'),
+  serviceName: names.serviceName,
+  type: names.type,
+  ...traitsTo('create'),
   ...objectFields,
 };
 
 export const editFields = {
-  description: clearable(fields.description),
-  capabilities: clearable(fields.capabilities),
-  parentType: clearable(fields.parentType),
-  url: clearable(fields.url),
-  access: fields.access.optional(),
+  ...traitsTo('edit'),
   ...objectFields,
   version: version(),
 };
@@ -118,9 +152,9 @@ export const fileServiceFields = {
   ...ownFields,
   folderName: z.preprocess(
     (raw) => (raw === rootFolder ? undefined : raw),
-    fields.folderName.default(rootFolder),
+    names.folderName.default(rootFolder),
   ),
-  url: fields.url.nullable().default(null),
+  url: url.nullable().default(null),
 };
 
 function normaliseList(text: string): string {

@@ -1,13 +1,12 @@
 // The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type; and the
 // search in it.
-import type { Caller } from '../lib/caller.ts';
 import { oncePer } from '../lib/collections.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import {
   type Folder,
   type Service,
   type ServiceAccess,
-  mayList,
+  isListedFor,
   pathOfService,
   rootFolder,
 } from './catalog.ts';
@@ -18,26 +17,13 @@ export type Listing = {
   readonly byFolder: ReadonlyMap<string, readonly Service[]>;
 };
 
-/** All callers of one audience see the same services, so they share cached listings. */
-export function audienceOf(caller: Caller): ServiceAccess {
-  if (caller === undefined) return 'public';
-  return caller.role === 'administrator' ? 'administrators' : 'organization';
-}
-
-const typicalCaller: Record<ServiceAccess, Caller> = {
-  public: undefined,
-  organization: { username: '', role: 'member' },
-  administrators: { username: '', role: 'administrator' },
-};
-
 /** `folders` and `services` are sorted, so the services of a folder follow one another. */
 export function listCatalog(
   folders: readonly Folder[],
   services: readonly Service[],
   audience: ServiceAccess,
 ): Listing {
-  const caller = typicalCaller[audience];
-  const visible = services.filter((service) => mayList(service, caller));
+  const visible = services.filter((service) => isListedFor(audience, service));
   const byFolder = new Map<string, readonly Service[]>([[rootFolder, []]]);
   for (const { folderName } of folders) byFolder.set(folderName, []);
   for (let start = 0, end = 0; start < visible.length; start = end) {

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
 import { type Json, SharedJson, toTexts } from '../lib/json.ts';
-import { answerObject, openAnswerObject, time } from '../rest/answer.ts';
+import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { toNfc } from '../lib/text.ts';
 import { text } from '../rest/field-types.ts';
 import { definedOnly } from '../rest/fields.ts';
@@ -18,7 +18,7 @@ import {
   type ServiceAccess,
   type ServiceChange,
   type ServiceId,
-  accesses,
+  audienceOf,
   createFolder,
   createService,
   deleteFolder,
@@ -35,27 +35,10 @@ import {
   unknownFolder,
 } from './catalog.ts';
 import { keepDefinition, ownJson, serviceToJson } from './definition.ts';
-import { type FolderNameRule, createFields, editFields, folderFields } from './fields.rest.ts';
-import { audienceOf } from './listing.ts';
+import { type FolderNameRule, createFields, editFields, folderFields, ownAnswer } from './fields.rest.ts';
 import { folderView, rootView } from './pages/browse.ts';
 import { type RunningOptions, startOperation, statusResource, stopOperation } from './running.rest.ts';
 import { type ServiceViewOptions, serviceView } from './pages/service.ts';
-
-const ownAnswer = {
-  folderName: z.string().describe('The folder, or / for the root.'),
-  serviceName: z.string(),
-  type: z.string(),
-  description: z.string(),
-  capabilities: z.string().describe('Names separated by commas.'),
-  parentType: z.string().describe('Empty for a service of its own.'),
-  url: z
-    .string()
-    .nullable()
-    .describe('The address of the service. Null: the catalog derives it from the name.'),
-  access: z.enum(accesses).describe('Who sees the service.'),
-  createdAt: time,
-  updatedAt: time,
-};
 
 const listedAnswer = answerObject('ListedService', 'A service of the catalog.', ownAnswer);
 
@@ -186,6 +169,11 @@ function serviceItems<S>(
 
 const allServices = { name: 'Show all services', path: ['services'] };
 
+const linkTo = (id: ServiceId) => ({
+  name: 'Open the service',
+  path: ['services', ...pathOfService(id).split('/')],
+});
+
 function createFolderOperation({ limits, rules }: CatalogOptions): Operation {
   return operation({
     title: 'Create folder',
@@ -250,8 +238,8 @@ function createServiceOperation<S>(
         },
         { target: `services/${pathOfService(id)}` },
       );
-      const link = { name: 'Open the service', path: ['services', ...pathOfService(id).split('/')] };
-      return { ...succeeded(`The service ${pathOfService(id)} was created.`, link), ...ignoredOf(values) };
+      const created = succeeded(`The service ${pathOfService(id)} was created.`, linkTo(id));
+      return { ...created, ...ignoredOf(values) };
     },
   });
 }
@@ -284,8 +272,8 @@ function editOperation({ limits, notify }: CatalogOptions): Operation<Service> {
         const isChanged = editService(transaction, subject, change, { at, limits, version });
         if (isChanged) notify(transaction, 'Updated', subject, at);
       });
-      const link = { name: 'Open the service', path: ['services', ...pathOfService(subject).split('/')] };
-      return { ...succeeded(`The service ${fileNameOf(subject)} was changed.`, link), ...ignoredOf(values) };
+      const changed = succeeded(`The service ${fileNameOf(subject)} was changed.`, linkTo(subject));
+      return { ...changed, ...ignoredOf(values) };
     },
   });
 }

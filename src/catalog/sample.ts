@@ -43,8 +43,6 @@ function sample(
   description: string,
   more: { readonly parentType?: string; readonly access?: ServiceAccess } = {},
 ) {
-  const access: ServiceAccess = 'public';
-  const id = { folderName, serviceName, type };
   const definition = { recycleStartTime: '00:00' };
-  return { ...id, capabilities, description, parentType: '', url: null, access, definition, ...more };
+  return { folderName, serviceName, type, capabilities, description, definition, ...more };
 }

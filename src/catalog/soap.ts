@@ -8,13 +8,13 @@ import type { CatalogCache } from './catalog-cache.ts';
 import {
   type Service,
   addressOfService,
+  audienceOf,
   fullNameOf,
   isStarted,
   rootFolder,
   soapElement,
   soapFields,
 } from './catalog.ts';
-import { audienceOf } from './listing.ts';
 
 type CatalogSoapOptions = {
   readonly catalogCache: CatalogCache;

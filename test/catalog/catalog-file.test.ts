@@ -215,7 +215,9 @@ it('the sample has 12 services in the root and three folders: 9 public, 2 organi
   expect(sampleCatalog.folders).toHaveLength(3);
   expect(new Set(sampleCatalog.services.map(({ folderName }) => folderName)).size).toBe(4);
   expect(
-    accesses.map((access) => sampleCatalog.services.filter((service) => service.access === access).length),
+    accesses.map(
+      (access) => sampleCatalog.services.filter(({ access: given = 'public' }) => given === access).length,
+    ),
   ).toEqual([9, 2, 1]);
   expect(problemsOf(sampleCatalog)).toEqual([]);
 });

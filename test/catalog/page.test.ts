@@ -1,6 +1,7 @@
 // The pages of the catalog: lists, search, and one service. test/pages has their texts.
 import { describe, expect, it } from 'vitest';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
+import type { createFields } from '../../src/catalog/fields.rest.ts';
 import type { Role } from '../../src/lib/caller.ts';
 import { perFile, perTest } from '../kit/cleanup.ts';
 import { startServer } from '../kit/server.ts';
@@ -24,6 +25,32 @@ const namesIn = (page: string) =>
   );
 const create = (fields: Record<string, string>) =>
   server.post(`${services}/createService`, { token: server.token('administrator'), ...fields });
+
+/** A new field is no `Field` of this test, which names where a field can be forgotten. */
+type Field = Exclude<keyof typeof createFields, 'service' | 'serviceJson'>;
+
+it('every field of a service is on its page, in its form, in its answer and in the audit trail', async () => {
+  const given = { folderName: 'Tools', serviceName: 'Kiln', type: 'KilnServer', access: 'organization' };
+  const texts = { description: 'Burns', capabilities: 'Heat', parentType: 'OvenServer', url: 'http://a.b/c' };
+  const values: Record<Field, string> = { ...given, ...texts };
+  const object = { ...values, createdAt: 1, updatedAt: 2, custom: 'x' };
+  await create({ service: JSON.stringify(object) });
+  const path = `${services}/Tools/Kiln.KilnServer`;
+  const token = server.token('administrator');
+  const changes = Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, `${value}2`]));
+  expect((await server.post(`${path}/edit`, { token, ...changes })).statusCode).toBe(200);
+  const times = { createdAt: server.runtime.now(), updatedAt: server.runtime.now() };
+  const answer = (await server.get(`${path}?token=${token}`)).json<object>();
+  // A field that was kept as another member too would not have changed.
+  expect(answer).toEqual({ ...values, ...changes, ...times, custom: 'x' });
+  const [page, form] = [await show(path), await show(`${path}/edit`)];
+  const shown = Object.values({ ...values, ...changes, access: 'signed-in users' });
+  for (const value of shown) expect(page).toContain(value);
+  for (const value of Object.values(changes)) expect(form).toContain(value);
+  const trail = await server.get(`/admin/system/audit?operation=createService&token=${token}`);
+  const [entry] = trail.json<{ entries: { changes: { field: string }[] }[] }>().entries;
+  expect(entry?.changes.map(({ field }) => field)).toEqual(expect.arrayContaining(Object.keys(values)));
+});
 
 describe('the list', () => {
   it('shows the services of one type, in another order', async () => {

@@ -20,8 +20,16 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/view.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
-import { type Folder, type Service, audiences, findFolder, pathOfService, rootFolder } from '../catalog.ts';
-import { type Listing, audienceOf, searchListing } from '../listing.ts';
+import {
+  type Folder,
+  type Service,
+  audienceOf,
+  audiences,
+  findFolder,
+  pathOfService,
+  rootFolder,
+} from '../catalog.ts';
+import { type Listing, searchListing } from '../listing.ts';
 import type { ServiceViewOptions } from './service.ts';
 
 const size = { usual: 50, most: 200 };

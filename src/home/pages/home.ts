@@ -3,8 +3,7 @@
 import type { AuditWords } from '../../audit/pages/audit.ts';
 import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
-import { pathOfService } from '../../catalog/catalog.ts';
-import { audienceOf } from '../../catalog/listing.ts';
+import { audienceOf, pathOfService } from '../../catalog/catalog.ts';
 import { sampleCatalog } from '../../catalog/sample.ts';
 import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';

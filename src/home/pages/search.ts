@@ -1,8 +1,8 @@
 // The search of the console: pages, services, webhooks, users and jobs that contain all words.
 import { listUsers } from '../../auth/user.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
-import { pathOfService } from '../../catalog/catalog.ts';
-import { audienceOf, searchListing } from '../../catalog/listing.ts';
+import { audienceOf, pathOfService } from '../../catalog/catalog.ts';
+import { searchListing } from '../../catalog/listing.ts';
 import { mayCall } from '../../lib/caller.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/view.ts';

@@ -9,6 +9,7 @@ export type RecordedRequest = {
   method: string;
   path: string;
   contentType: string | undefined;
+  token: string | undefined;
   body: unknown;
   status: number | undefined;
 };
@@ -26,7 +27,7 @@ export type Act =
   | ((request: RecordedRequest) => Promise<unknown>);
 
 /** Applies to the next requests that match: one, or as many as `times`. */
-export type Fault = { method?: string; path?: RegExp; times?: number; act: Act };
+export type Fault = { method?: string; path?: RegExp; token?: string; times?: number; act: Act };
 
 export type Faults = Awaited<ReturnType<typeof startFaults>>;
 
@@ -40,6 +41,7 @@ export async function startFaults(upstream: Upstream) {
     for (const fault of injected) {
       if (fault.method !== undefined && fault.method !== recorded.method) continue;
       if (fault.path !== undefined && !fault.path.test(recorded.path)) continue;
+      if (fault.token !== undefined && fault.token !== recorded.token) continue;
       fault.left -= 1;
       if (fault.left <= 0) injected.delete(fault);
       return fault.act;
@@ -53,6 +55,7 @@ export async function startFaults(upstream: Upstream) {
       method: request.method ?? '',
       path: request.url ?? '',
       contentType: request.headers['content-type'],
+      token: request.headers.authorization?.replace('Bearer ', ''),
       body: parse(body),
       status: undefined,
     };

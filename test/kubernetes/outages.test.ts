@@ -1,5 +1,11 @@
 // How the executor behaves while the API server is down, slow, or refuses requests for a while.
-import { describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectCluster } from '../../src/upgrades/executors/kubernetes/cluster.ts';
 import { freshRelease } from '../kit/sample-manifest.ts';
 import type { Act } from './faults.ts';
 import { fast } from './executor.ts';
@@ -167,5 +173,82 @@ describe('an API server', () => {
       /^the API server refuses \(422\): injected 422/,
     );
     expect(patches()).toHaveLength(1);
+  });
+});
+
+describe('a kubeconfig that is replaced', () => {
+  type Config = { clusters: { cluster: object }[]; users: { user: object }[] };
+
+  function rewrite(file: string, cluster: object, user: object): void {
+    const config = JSON.parse(readFileSync(file, 'utf8')) as Config;
+    const [first] = config.clusters;
+    const clusters = [{ ...first, cluster: { ...first?.cluster, ...cluster } }];
+    writeFileSync(file, JSON.stringify({ ...config, clusters, users: [{ name: 'nobody', user }] }));
+  }
+
+  async function openWithToken(isFile: boolean) {
+    const { on, start } = await openDeployment();
+    const file = join(dirname(on.kubeconfig), 'token');
+    const setToken = (token: string, cluster = {}) => {
+      writeFileSync(file, token);
+      const authProvider = { name: 'tokenFile', config: { tokenFile: file } };
+      rewrite(on.kubeconfig, cluster, isFile ? { 'auth-provider': authProvider } : { token });
+    };
+    setToken('one');
+    const executor = start(fast());
+    await executor.perform('launch', contextOf());
+    on.faults.inject({ token: 'one', act: { status: 401 }, times: Infinity });
+    return { on, executor, setToken };
+  }
+
+  it.each([true, false])(
+    'has its new token read after a refusal (in a file of its own: %s)',
+    async (isFile) => {
+      const { executor, setToken } = await openWithToken(isFile);
+      setToken('two');
+      expect(await executor.apply(workload, contextOf())).toEqual({ isPatched: true });
+    },
+  );
+
+  it('keeps its API server', async () => {
+    const { on, executor, setToken } = await openWithToken(false);
+    setToken('two', { server: 'http://127.0.0.1:1' });
+    await expect(executor.apply(workload, contextOf())).rejects.toThrow(/\(401\)/);
+    expect(on.faults.requests.at(-1)?.token).toBe('one');
+  });
+
+  it('has its new certificate authority read; a wrong certificate stays refused', async () => {
+    const { on } = await openDeployment();
+    const { runtime } = fast();
+    const options = { cwd: dirname(on.kubeconfig), stdio: 'ignore' } as const;
+    const read = (name: string) => readFileSync(join(options.cwd, name), 'utf8');
+    const certificateOf = (name: string) => {
+      const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+      const names = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+      execFileSync('openssl', ['req', '-x509', ...key, ...names, '-keyout', 'key', '-out', 'crt'], options);
+      return { key: read('key'), cert: read('crt') };
+    };
+    const former = certificateOf('former');
+    const server = createServer(former, (_request, response) => response.end('{"gitVersion":"v1.36.4"}'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const address = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const trust = (cert: string) => {
+      const authority = Buffer.from(cert).toString('base64');
+      const cluster = { server: address, 'certificate-authority-data': authority };
+      rewrite(on.kubeconfig, { ...cluster, 'insecure-skip-tls-verify': false }, {});
+    };
+    trust(former.cert);
+    const connection = connectCluster({ runtime, kubeconfig: on.kubeconfig, namespace: undefined });
+    const readVersion = () => connection.withRetry({ retryMs: 3_000 }).readVersion();
+    expect(await readVersion()).toBe('v1.36.4');
+    const next = certificateOf('next');
+    server.setSecureContext(next);
+    await expect(readVersion()).rejects.toThrow(/^the API server cannot be reached: self-signed certificate/);
+    trust(next.cert);
+    expect(await readVersion()).toBe('v1.36.4');
   });
 });

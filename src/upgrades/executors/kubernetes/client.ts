@@ -1,11 +1,10 @@
 // Sends requests to the API server: each has a timeout, temporary failures are retried, and errors have a message
 // for people.
-import {
-  ApiException,
-  type ConfigurationOptions,
-  Observable,
-  type RequestContext,
-} from '@kubernetes/client-node';
+import { KubeConfig } from '@kubernetes/client-node';
+import { request as requestHttp } from 'node:http';
+import { type RequestOptions, request as requestHttps } from 'node:https';
+import { delimiter } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { TimeoutError, withTimeout } from '../../../lib/async.ts';
 import { isJsonObject, parseJson } from '../../../lib/json.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
@@ -53,34 +52,63 @@ export function hasStatus(error: unknown, ...codes: readonly number[]): error is
   return error instanceof ClusterError && error.code !== undefined && codes.includes(error.code);
 }
 
-type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
+const methods = {
+  get: 'GET',
+  list: 'GET',
+  create: 'POST',
+  patch: 'PATCH',
+  update: 'PUT',
+  delete: 'DELETE',
+} as const;
+
+export type ApiRequest = {
+  readonly verb: keyof typeof methods;
+  /** For the error of a server that is too slow, for example `deployments/map-server`. */
+  readonly object: string;
+  readonly path: string;
+  readonly body?: object;
+};
+
+export type ApiClientOptions = {
+  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
+  /** Undefined in a pod. */
+  readonly kubeconfig: string | undefined;
+  readonly onRetry?: (message: string) => void;
+};
 
 export class ApiClient {
-  readonly #runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
-  readonly #onRetry: (message: string) => void;
+  readonly #options: ApiClientOptions;
+  #config: KubeConfig;
+  readonly server: string;
+  /** Of the current context. */
+  readonly namespace: string;
 
-  constructor(runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>, onRetry: (message: string) => void) {
-    this.#runtime = runtime;
-    this.#onRetry = onRetry;
+  constructor(options: ApiClientOptions) {
+    this.#options = options;
+    this.#config = loadConfig(options.kubeconfig);
+    const server = this.#config.getCurrentCluster()?.server;
+    if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
+    this.server = server;
+    const context = this.#config.getContextObject(this.#config.getCurrentContext());
+    this.namespace = context?.namespace ?? 'default';
   }
 
-  /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
-  async send<T>(
-    what: string,
-    request: ApiRequest<T>,
-    { retryMs, signal, onWait, refusals }: RetryOptions,
-  ): Promise<T> {
-    const startedAt = this.#runtime.elapsed();
+  /** Requests are repeated, so each must be safe to repeat. */
+  async send<T>(request: ApiRequest, { retryMs, signal, onWait, refusals }: RetryOptions): Promise<T> {
+    const { runtime, onRetry } = this.#options;
+    const startedAt = runtime.elapsed();
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal?.throwIfAborted();
       try {
-        return await this.#sendOnce(request, isChange(what) ? timeoutsMs.change : timeoutsMs.read, signal);
+        const timeout = { ms: isChange(request) ? timeoutsMs.change : timeoutsMs.read, message: 'no answer' };
+        const work = (stop: AbortSignal) => this.#sendOnce(request, stop);
+        return (await withTimeout(runtime, work, { ...timeout, ...(signal && { stopping: signal }) })) as T;
       } catch (error) {
         signal?.throwIfAborted();
-        const now = this.#runtime.elapsed();
-        const failure =
-          error instanceof TimeoutError ? slowError(what, now - startedAt, tries + 1) : toClusterError(error);
+        const now = runtime.elapsed();
+        const failure = toClusterError(error, request, now - startedAt, tries + 1);
+        if (failure.code === undefined || failure.code === 401) this.#reload();
         refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
         const until =
           refusedSince === undefined
@@ -90,71 +118,96 @@ export class ApiClient {
           if (refusals && refusedSince !== undefined) refusals.haveLasted = true;
           throw failure;
         }
-        if (tries === 0) this.#onRetry(failure.message);
+        if (tries === 0) onRetry?.(failure.message);
         onWait?.(failure.message.replace(/\.$/, ''));
-        await this.#runtime.sleep(Math.min(until - now, backoffMs.max, backoffMs.min * 2 ** tries), signal);
+        await runtime.sleep(Math.min(until - now, backoffMs.max, backoffMs.min * 2 ** tries), signal);
       }
     }
   }
 
-  /** The library has no timeout of its own: without this, a request could wait forever. */
-  #sendOnce<T>(request: ApiRequest<T>, ms: number, stopping: AbortSignal | undefined): Promise<T> {
-    const work = (signal: AbortSignal) => request(beforeSending((outgoing) => outgoing.setSignal(signal)));
-    const timeout = { ms, message: 'no answer' };
-    return withTimeout(this.#runtime, work, { ...timeout, ...(stopping && { stopping }) });
+  async #sendOnce({ verb, path, body }: ApiRequest, signal: AbortSignal): Promise<unknown> {
+    const content = body === undefined ? '' : JSON.stringify(body);
+    const options: RequestOptions = {
+      method: methods[verb],
+      signal,
+      headers: {
+        accept: 'application/json',
+        'user-agent': 'steward',
+        'content-type': `application/${verb === 'patch' ? 'strategic-merge-patch+json' : 'json'}`,
+        'content-length': Buffer.byteLength(content),
+      },
+    };
+    await this.#config.applyToHTTPSOptions(options);
+    const url = new URL(this.server.replace(/\/$/, '') + path);
+    const request = url.protocol === 'http:' ? requestHttp : requestHttps;
+    const { code, answer } = await new Promise<{ code: number; answer: string }>((resolve, reject) => {
+      const sent = request(url, options, (received) => {
+        text(received).then((answer) => resolve({ code: received.statusCode ?? 0, answer }), reject);
+      });
+      sent.on('error', reject).end(content);
+    });
+    if (code >= 300) throw statusError(code, answer);
+    return JSON.parse(answer);
+  }
+
+  /** The credentials and the certificate authority may have been replaced. It stays the same API server. */
+  #reload(): void {
+    try {
+      const config = loadConfig(this.#options.kubeconfig);
+      if (config.getCurrentCluster()?.server === this.server) this.#config = config;
+    } catch {
+      // Somebody is writing the file.
+    }
   }
 }
 
+function loadConfig(kubeconfig: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  if (kubeconfig === undefined) {
+    config.loadFromCluster();
+    return config;
+  }
+  try {
+    const [first = '', ...others] = kubeconfig.split(delimiter);
+    config.loadFromFile(first);
+    for (const file of others) {
+      const other = new KubeConfig();
+      other.loadFromFile(file);
+      config.mergeConfig(other, true);
+    }
+  } catch (error) {
+    // The message of a YAML error quotes the file, which contains tokens. Its reason does not.
+    const { reason, message } = error as Error & { reason?: string };
+    throw new Error(`KUBECONFIG cannot be read: ${reason ?? message}.`, { cause: error });
+  }
+  return config;
+}
+
 /** Others must be quick: a Lease that is not renewed in time expires. */
-function isChange(what: string): boolean {
-  return /^patch |^create jobs$/.test(what);
-}
-
-function beforeSending(prepare: (request: RequestContext) => void): ConfigurationOptions {
-  const pre = (request: RequestContext) => {
-    prepare(request);
-    return new Observable(Promise.resolve(request));
-  };
-  return {
-    middleware: [{ pre, post: (response) => new Observable(Promise.resolve(response)) }],
-    middlewareMergeStrategy: 'append',
-  };
-}
-
-/** Without this, the library sends an object as a JSON Patch. */
-export function asStrategicMerge(options: ConfigurationOptions): ConfigurationOptions {
-  const { middleware = [] } = beforeSending((request) =>
-    request.setHeaderParam('Content-Type', 'application/strategic-merge-patch+json'),
-  );
-  return { ...options, middleware: [...(options.middleware ?? []), ...middleware] };
+function isChange({ verb, object }: ApiRequest): boolean {
+  return verb === 'patch' || (verb === 'create' && object === 'jobs');
 }
 
 export function isTemporary({ code }: ClusterError): boolean {
   return code === undefined || code === 429 || code >= 500;
 }
 
-function slowError(what: string, ms: number, tries: number): ClusterError {
-  const times = tries === 1 ? '' : ` in ${tries} tries`;
-  const reason = `there was no answer to "${what}" within ${Math.round(ms / 1000)} seconds${times}`;
-  return new ClusterError(undefined, reason, 'the API server is too slow');
-}
-
 /** An API server says no more. A namespace that is deleted loses its ServiceAccounts first. */
 const refusedCredentials =
   'it does not accept the credentials of Steward. Their ServiceAccount or namespace may have been deleted';
 
-function toClusterError(error: unknown): ClusterError {
-  if (error instanceof ApiException) {
-    const overloaded = error.code === 429 ? 'it is overloaded' : 'no reason given';
-    const reason = parseStatusMessage(error.body) ?? overloaded;
-    return new ClusterError(error.code, error.code === 401 ? refusedCredentials : reason);
-  }
-  return new ClusterError(undefined, (error as Error).message);
+function statusError(code: number, content: string): ClusterError {
+  const overloaded = code === 429 ? 'it is overloaded' : 'no reason given';
+  const status = parseJson(content);
+  const message = isJsonObject(status) && typeof status.message === 'string' ? status.message : '';
+  return new ClusterError(code, code === 401 ? refusedCredentials : message || overloaded);
 }
 
-/** The library leaves the Status object of an error as JSON text. */
-function parseStatusMessage(body: unknown): string | undefined {
-  const status = typeof body === 'string' ? parseJson(body) : body;
-  const message = isJsonObject(status) ? status.message : undefined;
-  return typeof message === 'string' && message !== '' ? message : undefined;
+function toClusterError(error: unknown, request: ApiRequest, ms: number, tries: number): ClusterError {
+  if (error instanceof ClusterError) return error;
+  if (!(error instanceof TimeoutError)) return new ClusterError(undefined, (error as Error).message);
+  const times = tries === 1 ? '' : ` in ${tries} tries`;
+  const what = `${request.verb} ${request.object}`;
+  const reason = `there was no answer to "${what}" within ${Math.round(ms / 1000)} seconds${times}`;
+  return new ClusterError(undefined, reason, 'the API server is too slow');
 }

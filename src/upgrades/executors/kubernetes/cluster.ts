@@ -1,20 +1,6 @@
-// The requests to a namespace that the executor needs. Only the files that parse or send API objects use the
-// Kubernetes library.
-import {
-  AuthorizationV1Api,
-  type ConfigurationOptions,
-  CoordinationV1Api,
-  CoreV1Api,
-  type CoreV1Event,
-  CustomObjectsApi,
-  KubeConfig,
-  type V1Lease,
-  type V1PodList,
-  VersionApi,
-} from '@kubernetes/client-node';
-import { delimiter } from 'node:path';
-import type { Runtime } from '../../../lib/runtime.ts';
-import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
+// The requests to a namespace that the executor needs.
+import type { CoreV1Event, V1Lease, V1Pod } from '@kubernetes/client-node';
+import { ApiClient, type ApiClientOptions, type ApiRequest, type RetryOptions, hasStatus } from './client.ts';
 import { type CronJobObject, type JobObject, type StepJob, parseStepJob } from './step-template.ts';
 import {
   type ClusterPod,
@@ -27,14 +13,23 @@ import {
   parseWorkload,
 } from './workload.ts';
 
-const fieldManager = 'steward';
+const groups = {
+  deployments: 'apis/apps/v1',
+  statefulsets: 'apis/apps/v1',
+  daemonsets: 'apis/apps/v1',
+  cronjobs: 'apis/batch/v1',
+  jobs: 'apis/batch/v1',
+  leases: 'apis/coordination.k8s.io/v1',
+  pods: 'api/v1',
+  events: 'api/v1',
+} as const;
 
-const pluralOf = (kind: Kind) => `${kind.toLowerCase()}s`;
+type Resource = keyof typeof groups;
+
+const resourceOf = (kind: Kind) => `${kind.toLowerCase()}s` as Resource;
 
 /** A list is one answer of the API server, which is held in memory as a whole. */
 export const maxListed = 5000;
-
-type Group = 'apps' | 'batch';
 
 type List<T> = { readonly items: T[]; readonly metadata?: { readonly continue?: string } };
 
@@ -46,12 +41,7 @@ export type Rule = {
   readonly resourceNames?: readonly string[];
 };
 
-type ClusterOptions = {
-  readonly runtime: Pick<Runtime, 'now' | 'elapsed' | 'sleep'>;
-  readonly kubeconfig: string | undefined;
-  readonly namespace: string | undefined;
-  readonly onRetry?: (message: string) => void;
-};
+type RulesReview = { readonly status?: { readonly resourceRules?: Rule[]; readonly incomplete?: boolean } };
 
 export type ClusterConnection = {
   readonly server: string;
@@ -60,53 +50,31 @@ export type ClusterConnection = {
 };
 
 export function connectCluster({
-  runtime,
-  kubeconfig,
-  namespace: givenNamespace,
-  onRetry = () => undefined,
-}: ClusterOptions): ClusterConnection {
-  const config = loadConfig(kubeconfig);
-  const server = config.getCurrentCluster()?.server;
-  if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
-  const namespace =
-    givenNamespace ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
-  const apis = createApis(config);
-  const client = new ApiClient(runtime, onRetry);
-  return { server, namespace, withRetry: (retry) => new Cluster(apis, client, namespace, retry) };
+  namespace: given,
+  ...options
+}: ApiClientOptions & { readonly namespace: string | undefined }): ClusterConnection {
+  const client = new ApiClient(options);
+  const namespace = given ?? client.namespace;
+  return { server: client.server, namespace, withRetry: (retry) => new Cluster(client, namespace, retry) };
 }
 
-type Apis = ReturnType<typeof createApis>;
+type Options = { readonly name?: string; readonly body?: object; readonly query?: Record<string, string> };
 
-function createApis(config: KubeConfig) {
-  return {
-    core: config.makeApiClient(CoreV1Api),
-    coordination: config.makeApiClient(CoordinationV1Api),
-    authorization: config.makeApiClient(AuthorizationV1Api),
-    version: config.makeApiClient(VersionApi),
-    // For workloads, CronJobs and Jobs, because it passes objects on as they are.
-    objects: config.makeApiClient(CustomObjectsApi),
-  };
-}
-
-/** The client retries requests, so each must be safe to repeat. */
+/** The client repeats requests, so each must be safe to repeat. */
 export class Cluster {
-  readonly #apis: Apis;
   readonly #client: ApiClient;
   readonly #namespace: string;
   readonly #retry: RetryOptions;
 
-  constructor(apis: Apis, client: ApiClient, namespace: string, retry: RetryOptions) {
-    this.#apis = apis;
+  constructor(client: ApiClient, namespace: string, retry: RetryOptions) {
     this.#client = client;
     this.#namespace = namespace;
     this.#retry = retry;
   }
 
   async readVersion(): Promise<string> {
-    const { gitVersion } = await this.#send('read the version', (options) =>
-      this.#apis.version.getCode({}, options),
-    );
-    return gitVersion;
+    const request: ApiRequest = { verb: 'get', object: 'version', path: '/version' };
+    return (await this.#client.send<{ gitVersion: string }>(request, this.#retry)).gitVersion;
   }
 
   /**
@@ -114,9 +82,12 @@ export class Cluster {
    * list theirs.
    */
   async readRules(): Promise<{ rules: readonly Rule[]; isComplete: boolean }> {
+    const object = 'selfsubjectrulesreviews';
+    const path = `/apis/authorization.k8s.io/v1/${object}`;
     const body = { spec: { namespace: this.#namespace } };
-    const { status } = await this.#send('review the rules', (options) =>
-      this.#apis.authorization.createSelfSubjectRulesReview({ body }, options),
+    const { status } = await this.#client.send<RulesReview>(
+      { verb: 'create', object, path, body },
+      this.#retry,
     );
     return { rules: status?.resourceRules ?? [], isComplete: status?.incomplete !== true };
   }
@@ -124,7 +95,7 @@ export class Cluster {
   async listWorkloads(): Promise<{ workloads: ClusterWorkload[]; isComplete: boolean }> {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
-        const { items, metadata } = await this.#list<WorkloadObject>('apps', pluralOf(kind));
+        const { items, metadata } = await this.#list<WorkloadObject>(resourceOf(kind));
         return {
           workloads: items.map((item) => parseWorkload(kind, item)),
           isComplete: !metadata?.continue,
@@ -138,152 +109,96 @@ export class Cluster {
   }
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
-    const request = { ...this.#resource('apps', pluralOf(kind)), name };
-    const object = await this.#send<unknown>(`get ${pluralOf(kind)}/${name}`, (options) =>
-      this.#apis.objects.getNamespacedCustomObject(request, options),
-    );
-    return parseWorkload(kind, object as WorkloadObject);
+    return parseWorkload(kind, await this.#send<WorkloadObject>('get', resourceOf(kind), { name }));
   }
 
   /** Returns the workload as the API server has stored it. */
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<ClusterWorkload> {
-    const request = { ...this.#resource('apps', pluralOf(kind)), name, body, fieldManager };
-    const object = await this.#send<unknown>(`patch ${pluralOf(kind)}/${name}`, (options) =>
-      this.#apis.objects.patchNamespacedCustomObject(request, asStrategicMerge(options)),
-    );
-    return parseWorkload(kind, object as WorkloadObject);
+    return parseWorkload(kind, await this.#send<WorkloadObject>('patch', resourceOf(kind), { name, body }));
   }
 
   async listPods(labelSelector = ''): Promise<ClusterPod[]> {
-    const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
     const pods: ClusterPod[] = [];
-    let page: V1PodList | undefined;
+    let next: string | undefined;
     do {
-      const _continue = page?.metadata?._continue;
-      page = await this.#send('list pods', (options) =>
-        this.#apis.core.listNamespacedPod({ ...request, ...(_continue && { _continue }) }, options),
-      );
+      const page: List<V1Pod> = await this.#list('pods', labelSelector, next);
       pods.push(...page.items.map(parsePod));
-    } while (page.metadata?._continue);
+      next = page.metadata?.continue;
+    } while (next);
     return pods;
   }
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {
-    const request = { namespace: this.#namespace, name, body: { preconditions: { uid } } };
-    await this.#delete(`delete pods/${name}`, (options) =>
-      this.#apis.core.deleteNamespacedPod(request, options),
-    );
+    await this.#delete('pods', name, { preconditions: { uid } });
   }
 
   async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
-    return (await this.#list<CronJobObject>('batch', 'cronjobs', labelSelector)).items;
+    return (await this.#list<CronJobObject>('cronjobs', labelSelector)).items;
   }
 
   async listJobs(labelSelector: string): Promise<StepJob[]> {
-    return (await this.#list<JobObject>('batch', 'jobs', labelSelector)).items.map(parseStepJob);
+    return (await this.#list<JobObject>('jobs', labelSelector)).items.map(parseStepJob);
   }
 
   async findJob(name: string): Promise<StepJob | undefined> {
-    const request = { ...this.#resource('batch', 'jobs'), name };
+    const found = await this.#find<JobObject>('jobs', name);
+    return found && parseStepJob(found);
+  }
+
+  async createJob(body: object): Promise<StepJob> {
+    return parseStepJob(await this.#send<JobObject>('create', 'jobs', { body }));
+  }
+
+  /** Without the policy, the API server would leave the pods. */
+  async deleteJob({ name, uid }: StepJob): Promise<void> {
+    await this.#delete('jobs', name, { propagationPolicy: 'Background', preconditions: { uid } });
+  }
+
+  findLease(name: string): Promise<V1Lease | undefined> {
+    return this.#find('leases', name);
+  }
+
+  createLease(body: object): Promise<V1Lease> {
+    return this.#send('create', 'leases', { body });
+  }
+
+  replaceLease(name: string, body: object): Promise<V1Lease> {
+    return this.#send('update', 'leases', { name, body });
+  }
+
+  async createEvent(body: CoreV1Event): Promise<void> {
+    await this.#send('create', 'events', { body });
+  }
+
+  #list<T>(resource: Resource, labelSelector = '', next = ''): Promise<List<T>> {
+    const page = next === '' ? {} : { continue: next };
+    const query = { limit: String(maxListed), ...(labelSelector !== '' && { labelSelector }), ...page };
+    return this.#send('list', resource, { query });
+  }
+
+  async #find<T>(resource: Resource, name: string): Promise<T | undefined> {
     try {
-      const found = await this.#send<unknown>(`get jobs/${name}`, (options) =>
-        this.#apis.objects.getNamespacedCustomObject(request, options),
-      );
-      return parseStepJob(found as JobObject);
+      return await this.#send<T>('get', resource, { name });
     } catch (error) {
       if (hasStatus(error, 404)) return undefined;
       throw error;
     }
   }
 
-  async createJob(body: object): Promise<StepJob> {
-    const request = { ...this.#resource('batch', 'jobs'), body, fieldManager };
-    const created = await this.#send<unknown>('create jobs', (options) =>
-      this.#apis.objects.createNamespacedCustomObject(request, options),
-    );
-    return parseStepJob(created as JobObject);
-  }
-
-  /** Without the policy, the API server would leave the pods. */
-  async deleteJob({ name, uid }: StepJob): Promise<void> {
-    const body = { propagationPolicy: 'Background', preconditions: { uid } };
-    const request = { ...this.#resource('batch', 'jobs'), name, body };
-    await this.#delete(`delete jobs/${name}`, (options) =>
-      this.#apis.objects.deleteNamespacedCustomObject(request, options),
-    );
-  }
-
-  async #delete(what: string, request: (options: ConfigurationOptions) => Promise<unknown>): Promise<void> {
+  async #delete(resource: Resource, name: string, body: object): Promise<void> {
     try {
-      await this.#send(what, request);
+      await this.#send('delete', resource, { name, body });
     } catch (error) {
       // 404: the object no longer exists. 409: another one has its name now.
       if (!hasStatus(error, 404, 409)) throw error;
     }
   }
 
-  async #list<T>(group: Group, plural: string, labelSelector?: string): Promise<List<T>> {
-    const selected = labelSelector === undefined ? {} : { labelSelector };
-    const request = { ...this.#resource(group, plural), ...selected, limit: maxListed };
-    const list = await this.#send<unknown>(`list ${plural}`, (options) =>
-      this.#apis.objects.listNamespacedCustomObject(request, options),
-    );
-    return list as List<T>;
+  #send<T>(verb: ApiRequest['verb'], resource: Resource, { name, body, query }: Options): Promise<T> {
+    const object = name === undefined ? resource : `${resource}/${name}`;
+    const isWrite = ['create', 'patch', 'update'].includes(verb);
+    const search = new URLSearchParams(isWrite ? { fieldManager: 'steward' } : query).toString();
+    const path = `/${groups[resource]}/namespaces/${this.#namespace}/${object}?${search}`;
+    return this.#client.send({ verb, object, path, ...(body && { body }) }, this.#retry);
   }
-
-  #resource(group: Group, plural: string) {
-    return { group, version: 'v1', namespace: this.#namespace, plural };
-  }
-
-  readLease(name: string): Promise<V1Lease> {
-    const request = { namespace: this.#namespace, name };
-    return this.#send(`get leases/${name}`, (options) =>
-      this.#apis.coordination.readNamespacedLease(request, options),
-    );
-  }
-
-  createLease(body: V1Lease): Promise<V1Lease> {
-    const request = { namespace: this.#namespace, body, fieldManager };
-    return this.#send('create leases', (options) =>
-      this.#apis.coordination.createNamespacedLease(request, options),
-    );
-  }
-
-  replaceLease(name: string, body: V1Lease): Promise<V1Lease> {
-    const request = { namespace: this.#namespace, name, body, fieldManager };
-    return this.#send(`update leases/${name}`, (options) =>
-      this.#apis.coordination.replaceNamespacedLease(request, options),
-    );
-  }
-
-  async createEvent(body: CoreV1Event): Promise<void> {
-    const request = { namespace: this.#namespace, body, fieldManager };
-    await this.#send('create events', (options) => this.#apis.core.createNamespacedEvent(request, options));
-  }
-
-  #send<T>(what: string, request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {
-    return this.#client.send(what, request, this.#retry);
-  }
-}
-
-function loadConfig(kubeconfig: string | undefined): KubeConfig {
-  const config = new KubeConfig();
-  if (kubeconfig === undefined) {
-    config.loadFromCluster();
-    return config;
-  }
-  try {
-    const [first = '', ...others] = kubeconfig.split(delimiter);
-    config.loadFromFile(first);
-    for (const file of others) {
-      const other = new KubeConfig();
-      other.loadFromFile(file);
-      config.mergeConfig(other, true);
-    }
-  } catch (error) {
-    // The message of a YAML error quotes the file, which contains tokens. Its reason does not.
-    const { reason, message } = error as Error & { reason?: string };
-    throw new Error(`KUBECONFIG cannot be read: ${reason ?? message}.`, { cause: error });
-  }
-  return config;
 }

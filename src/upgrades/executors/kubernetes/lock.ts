@@ -20,11 +20,12 @@
 // A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor
 // reads the Lease before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid
 // (`renew`).
-import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
+import type { V1Lease } from '@kubernetes/client-node';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
+import { parseTime } from './workload.ts';
 
 /** The only Lease that Steward uses. */
 export const leaseName = 'upgrade-lock';
@@ -146,12 +147,8 @@ export class UpgradeLock {
 }
 
 async function findLease(cluster: Cluster): Promise<Lease | undefined> {
-  try {
-    return parseLease(await cluster.readLease(leaseName));
-  } catch (error) {
-    if (hasStatus(error, 404)) return undefined;
-    throw error;
-  }
+  const found = await cluster.findLease(leaseName);
+  return found && parseLease(found);
 }
 
 /** Returns undefined if another process changed the Lease first. */
@@ -178,19 +175,16 @@ function parseLease({ metadata, spec }: V1Lease): Lease {
   };
 }
 
-/** The library declares these times as Date but returns text. */
-function parseTime(time: unknown): number {
-  return time === undefined ? 0 : new Date(time as string | Date).getTime();
-}
+/** The API server refuses a time without six decimals. */
+const formatTime = (at: number) => new Date(at).toISOString().replace('Z', '000Z');
 
-function toLeaseObject({ resourceVersion, holder, ...lease }: Lease): V1Lease {
+function toLeaseObject({ resourceVersion, holder, ...lease }: Lease): object {
   return {
     metadata: { name: leaseName, ...(resourceVersion !== undefined && { resourceVersion }) },
     spec: {
       ...(holder !== undefined && { holderIdentity: holder }),
-      // The API server refuses a Date: it has three decimals instead of six.
-      renewTime: new V1MicroTime(lease.renewedAt),
-      acquireTime: new V1MicroTime(lease.acquiredAt),
+      renewTime: formatTime(lease.renewedAt),
+      acquireTime: formatTime(lease.acquiredAt),
       leaseDurationSeconds: lease.seconds,
       leaseTransitions: lease.transitions,
     },

@@ -231,7 +231,7 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     uid: metadata?.uid ?? '',
     owner: findOwner(metadata),
     revision: metadata?.labels?.['controller-revision-hash'],
-    createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
+    createdAt: parseTime(metadata?.creationTimestamp),
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
@@ -266,6 +266,11 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
       .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)
       .find(Boolean),
   };
+}
+
+/** In JSON it is text, although the library declares a Date. */
+export function parseTime(time: Date | undefined): number {
+  return time === undefined ? 0 : new Date(time).getTime();
 }
 
 /** A Deployment owns its pods through ReplicaSets, whose names end with the hash of their template. */

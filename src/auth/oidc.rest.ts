@@ -52,15 +52,16 @@ export function oidcRoutes(scope: FastifyInstance, options: OidcOptions, done: (
   scope.get('/start', async (request, reply) => {
     const attempt = newAttempt(request, options);
     const href = await provider.authorizationUrl(callbackUrl(urls), attempt);
-    return reply.headers({ ...noStore, 'set-cookie': writeAttempt(attempt, place()) }).redirect(href, 303);
+    const cookies = writeAttempt(attempt, place(), request.headers.cookie);
+    return reply.headers({ ...noStore, 'set-cookie': cookies }).redirect(href, 303);
   });
 
   // Failures count for the network only: the id of a request is the name of no user.
   scope.get('/callback', (request, reply) =>
     signInService.limitFailures(request.id, clientAddress(request), async () => {
       const callback = new URL(callbackUrl(urls) + new URL(request.url, urls.base).search);
-      const attempt = attemptOf(request, callback);
-      void reply.header('set-cookie', clearAttempt(place()));
+      const attempt = attemptOf(request);
+      void reply.header('set-cookie', clearAttempt(attempt, place()));
       const token = await signIn(request, options, { callback, attempt });
       void reply.header('set-cookie', sessionCookieOf(token, urls.isHttps));
       const next = ownPath(attempt.next ?? '') ?? urls.homePath;
@@ -115,15 +116,21 @@ function newAttempt(request: FastifyRequest, { runtime }: OidcOptions): Attempt 
 
 /** The page that the browser has asked for: in the query of the start, or in the attempt. */
 function nextOf(request: FastifyRequest): string | undefined {
-  const { next = readAttempt(cookieOf(request, attemptCookie))?.next } = request.query as { next?: unknown };
+  const { next = keptAttempt(request)?.next } = request.query as { next?: unknown };
   const path = typeof next === 'string' ? ownPath(next) : undefined;
   return path !== undefined && path.length <= maxKeptLength ? path : undefined;
 }
 
 /** The attempt that the browser has started. Any site can send a browser here with a code of its own. */
-function attemptOf(request: FastifyRequest, { searchParams }: URL): Attempt {
-  const attempt = readAttempt(cookieOf(request, attemptCookie));
-  if (!attempt || !isSameSecret(searchParams.get('state') ?? '', derive(attempt, 'state')))
+function keptAttempt(request: FastifyRequest): Attempt | undefined {
+  const state = String((request.query as { state?: unknown }).state);
+  const attempt = readAttempt(cookieOf(request, attemptCookie(state)));
+  return attempt && isSameSecret(state, derive(attempt, 'state')) ? attempt : undefined;
+}
+
+function attemptOf(request: FastifyRequest): Attempt {
+  const attempt = keptAttempt(request);
+  if (!attempt)
     throw new ServiceError(
       'invalid',
       'This browser has not started this sign-in, or too long ago. Sign in again.',

@@ -9,6 +9,7 @@ export const saltBytes = 16;
 
 export type Passwords = {
   readonly hash: (password: string, salt: Buffer) => Promise<string>;
+  /** Takes as long as `hash`, also for a hash of a lower cost: the time must not tell which users have one. */
   readonly matches: (password: string, hash: string) => Promise<boolean>;
   /**
    * Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No
@@ -23,7 +24,14 @@ export function createPasswords(cost: PasswordCost = defaultCost): Passwords {
     ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
   return {
     hash: async (password, salt) => format(salt, await derive(password, salt, cost)),
-    matches,
+    matches: async (password, hash) => {
+      const isCheap = Number(hash.split('$')[1]) < cost.N;
+      const [isMatch] = await Promise.all([
+        matches(password, hash),
+        isCheap && derive(password, Buffer.alloc(saltBytes), cost),
+      ]);
+      return isMatch;
+    },
     unmatchable: format(Buffer.alloc(saltBytes), Buffer.alloc(0)),
   };
 }

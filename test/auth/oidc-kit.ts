@@ -56,6 +56,12 @@ export function cookiesOf(response: Response): Map<string, string> {
   return new Map(set.map((text) => (text.split(';', 1)[0] ?? '').split('=') as [string, string]));
 }
 
+/** The cookie of the attempt that was started. */
+export const attemptIn = (response: Response): string =>
+  ([...cookiesOf(response)].find(([name, value]) => name.startsWith('steward_oidc_') && value) ?? []).join(
+    '=',
+  );
+
 export const locationOf = (response: Response) => String(response.headers.location);
 
 /** A browser that has started to sign in: its cookie, and the callback that the provider sends it to. */
@@ -65,7 +71,7 @@ export async function startSignIn(
   { path = startPath, session = '' } = {},
 ) {
   const started = await server.get(path, { ...html, cookie: session });
-  const cookie = `steward_oidc=${cookiesOf(started).get('steward_oidc') ?? ''}`;
+  const cookie = attemptIn(started);
   const callback = await new ProviderVisitor().visit(locationOf(started), provider.issuer);
   return { started, cookie, callback };
 }

@@ -8,6 +8,7 @@ import { password, startServer } from '../kit/server.ts';
 import {
   type Self,
   ann,
+  attemptIn,
   callBack,
   cookiesOf,
   html,
@@ -76,10 +77,12 @@ describe('the start', () => {
   it('writes a cookie that comes back from the site of the provider, and ends after ten minutes', async () => {
     const { headers } = await server.get(startPath, html);
     const attributes = 'Path=/tokens/oidc; Max-Age=600; HttpOnly; SameSite=Lax';
-    expect(headers['set-cookie']).toMatch(new RegExp(`^steward_oidc=[\\w-]+; ${attributes}$`));
+    expect(String(headers['set-cookie'])).toMatch(
+      new RegExp(`^steward_oidc_[\\w-]{8}=[\\w-]+; ${attributes}$`),
+    );
     const secure = await startWith(provider, { env: { PUBLIC_URL: 'https://steward.example.com/base' } });
     const { headers: sent, ...response } = await secure.get(startPath, html);
-    expect(sent['set-cookie']).toMatch(/; Path=\/base\/tokens\/oidc; .*; SameSite=Lax; Secure$/);
+    expect(String(sent['set-cookie'])).toMatch(/; Path=\/base\/tokens\/oidc; .*; SameSite=Lax; Secure$/);
     expect(new URL(locationOf({ headers: sent, ...response })).searchParams.get('redirect_uri')).toBe(
       'https://steward.example.com/base/tokens/oidc/callback',
     );
@@ -87,6 +90,16 @@ describe('the start', () => {
 });
 
 describe('the callback', () => {
+  it('ends the attempt of its tab, and no other one until there are many', async () => {
+    const tabs = [await startSignIn(server, provider), await startSignIn(server, provider)];
+    const cookie = tabs.map((tab) => tab.cookie).join('; ');
+    const third = await server.get(startPath, { ...html, cookie });
+    expect(cookiesOf(third).size).toBe(1);
+    const fourth = await server.get(startPath, { ...html, cookie: `${cookie}; ${attemptIn(third)}` });
+    expect([...cookiesOf(fourth).values()].map(Boolean)).toEqual([false, false, false, true]);
+    for (const { callback } of tabs) expect((await callBack(server, callback, cookie)).statusCode).toBe(200);
+  });
+
   it('answers with a page that leads on, ends the attempt, and starts a session', async () => {
     const { callback, cookie } = await startSignIn(server, provider, {
       path: `${startPath}?next=/admin/mode`,
@@ -97,7 +110,7 @@ describe('the callback', () => {
     expect(response.body).toContain('<a class="button" href="/admin/mode">Continue</a>');
     expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
     expect(response.headers['set-cookie']).toEqual([
-      'steward_oidc=; Path=/tokens/oidc; Max-Age=0; HttpOnly; SameSite=Lax',
+      `${cookie.replace(/=.*/, '=')}; Path=/tokens/oidc; Max-Age=0; HttpOnly; SameSite=Lax`,
       expect.stringMatching(/^steward_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
     ]);
     expect(await selfOf(server, response)).toEqual({
@@ -121,7 +134,11 @@ describe('the callback', () => {
     const { callback, cookie } = await startSignIn(server, provider);
     const kept = JSON.parse(Buffer.from(cookie.split('=')[1] ?? '', 'base64url').toString()) as object;
     const changed = Buffer.from(JSON.stringify({ ...kept, next: 'https://evil.example.com/' }));
-    const response = await callBack(server, callback, `steward_oidc=${changed.toString('base64url')}`);
+    const response = await callBack(
+      server,
+      callback,
+      cookie.replace(/=.*/, `=${changed.toString('base64url')}`),
+    );
     expect(response.body).toContain('content="0;url=/admin"');
   });
 

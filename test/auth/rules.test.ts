@@ -37,6 +37,16 @@ describe('passwords', () => {
     );
     expect(costs).toEqual(['scrypt$16384$8$5', 'scrypt$16384$8$5']);
   });
+
+  it('cost the same work if the hash has a lower cost', async () => {
+    const cheap = await createPasswords({ N: 2, r: 8, p: 1 }).hash('a', Buffer.alloc(16, 1));
+    const costOf = async (text: string) => {
+      const before = process.cpuUsage();
+      expect(await matches('a', text)).toBe(text === cheap);
+      return process.cpuUsage(before).user;
+    };
+    expect(await costOf(cheap)).toBeGreaterThan(0.2 * (await costOf(unmatchable)));
+  });
 });
 
 describe('failed sign-ins', () => {

@@ -2,12 +2,15 @@
 // process than the start.
 //
 // The cookie is SameSite=Lax, because the callback comes from the site of the provider. It proves only that the browser
-// has started the attempt; it is no session.
+// has started the attempt; it is no session. Each attempt has a cookie of its own: two tabs may sign in at once.
 import { createHmac } from 'node:crypto';
 import * as z from 'zod';
 
-export const attemptCookie = 'steward_oidc';
+const cookiePrefix = 'steward_oidc_';
 const maxAgeSeconds = 600;
+
+/** More cookies of up to 4,096 characters would be too long for the header of a request. */
+const maxAttempts = 3;
 
 const attemptSchema = z.object({
   /** `state`, `nonce` and the PKCE verifier follow from it. */
@@ -29,13 +32,20 @@ export function derive({ secret }: Attempt, purpose: 'state' | 'nonce' | 'verifi
 /** Where the cookie is sent to, and whether by https only. */
 type CookiePlace = { readonly path: string; readonly isHttps: boolean };
 
-export function writeAttempt(attempt: Attempt, place: CookiePlace): string {
-  const value = Buffer.from(JSON.stringify(attempt)).toString('base64url');
-  return cookie(value, maxAgeSeconds, place);
+export function attemptCookie(state: string): string {
+  return cookiePrefix + state.slice(0, 8);
 }
 
-export function clearAttempt(place: CookiePlace): string {
-  return cookie('', 0, place);
+/** The cookie of a new attempt. If the browser has many, theirs end. */
+export function writeAttempt(attempt: Attempt, place: CookiePlace, present = ''): string[] {
+  const value = Buffer.from(JSON.stringify(attempt)).toString('base64url');
+  const names = present.match(/steward_oidc_[\w-]{8}(?==)/g) ?? [];
+  const ended = names.length < maxAttempts ? [] : names.map((name) => cookie(name, '', 0, place));
+  return [...ended, cookie(attemptCookie(derive(attempt, 'state')), value, maxAgeSeconds, place)];
+}
+
+export function clearAttempt(attempt: Attempt, place: CookiePlace): string {
+  return cookie(attemptCookie(derive(attempt, 'state')), '', 0, place);
 }
 
 /** Undefined if the browser has none, or one that this server has not written. */
@@ -47,6 +57,6 @@ export function readAttempt(cookieValue = ''): Attempt | undefined {
   }
 }
 
-function cookie(value: string, maxAge: number, { path, isHttps }: CookiePlace): string {
-  return `${attemptCookie}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`;
+function cookie(name: string, value: string, maxAge: number, { path, isHttps }: CookiePlace): string {
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`;
 }

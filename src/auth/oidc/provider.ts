@@ -10,6 +10,7 @@ const timeoutSeconds = 10;
 const maxAnswerBytes = 1024 ** 2;
 /** Endpoints change rarely. The library reads new signing keys when it needs them. */
 const discoverEveryMs = 3_600_000;
+const discoverAgainMs = 2_000;
 
 type ProviderSettings = {
   readonly issuer: string;
@@ -37,7 +38,7 @@ export type ProvidedUser = {
 
 export class IdentityProvider {
   readonly #options: ProviderOptions;
-  #connecting: { readonly at: number; readonly configuration: Promise<library.Configuration> } | undefined;
+  #known: { readonly until: number; readonly configuration: Promise<library.Configuration> } | undefined;
 
   constructor(options: ProviderOptions) {
     this.#options = options;
@@ -93,15 +94,16 @@ export class IdentityProvider {
 
   /** All callers wait for the same discovery. What is known stays in use if a later discovery fails. */
   #connect(): Promise<library.Configuration> {
-    const at = this.#options.runtime.now();
-    const known = this.#connecting;
-    if (known && at - known.at < discoverEveryMs) return known.configuration;
-    const configuration = this.#call(() => this.#discover(), alwaysUnavailable).catch((error: unknown) => {
-      this.#connecting = known;
-      if (known) return known.configuration;
-      throw error;
+    const { runtime } = this.#options;
+    const known = this.#known;
+    if (known && runtime.now() < known.until) return known.configuration;
+    const discovered = this.#call(() => this.#discover(), alwaysUnavailable);
+    const configuration = discovered.catch(() => {
+      // Without this, each sign-in would call a provider that is unavailable.
+      this.#known = { until: runtime.now() + discoverAgainMs, configuration };
+      return known?.configuration ?? discovered;
     });
-    this.#connecting = { at, configuration };
+    this.#known = { until: runtime.now() + discoverEveryMs, configuration };
     return configuration;
   }
 

@@ -261,6 +261,13 @@ describe('the manifests', () => {
         operations: ['UPDATE'],
       })),
     );
+    const [, deletion] = readManifests(textOf('examples/admissionpolicy.yaml'))
+      .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')
+      .map((policy) => (policy as V1ValidatingAdmissionPolicy).spec);
+    expect(deletion?.matchConditions).toEqual(spec?.matchConditions);
+    expect(deletion?.matchConstraints?.resourceRules).toMatchObject([
+      { resources: rules?.find(({ verbs }) => verbs.includes('delete'))?.resources, operations: ['DELETE'] },
+    ]);
     expect(spec?.matchConditions?.[0]?.expression).toContain(`:${pods?.spec?.serviceAccountName ?? ''}'`);
     const expressions = JSON.stringify([spec?.variables, spec?.validations]);
     // The API server changes it with every image of a DaemonSet.

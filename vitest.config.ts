@@ -100,7 +100,7 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 120_000 * timeoutFactor,
     hookTimeout: 300_000,
     reporters: repetition.reporters,
-    expect: { poll: { timeout: 30_000 * timeoutFactor } },
+    expect: { poll: { timeout: 100_000 * timeoutFactor } },
     projects: modes[isMode(mode) ? mode : 'test'].map((test) => ({
       extends: true as const,
       test,

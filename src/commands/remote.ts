@@ -26,7 +26,8 @@ export function readAddress(text: string): URL {
 
 /** Sends requests, follows no redirects, and limits the time and the size of each answer, and the time of all. */
 export async function withRemote<T>(use: (send: Send) => Promise<T>, limits = answerLimits): Promise<T> {
-  const agent = new Agent();
+  // A connection for each request: a server may close an idle one at the moment in which the next request uses it.
+  const agent = new Agent({ pipelining: 0 });
   const endsAt = performance.now() + limits.allTimeoutMs;
   try {
     return await use((url, given) => sendOne({ agent, endsAt, limits }, url, given));

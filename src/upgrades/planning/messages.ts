@@ -34,6 +34,12 @@ function duration(ms: number): string {
   return `${hh} hh, ${min} min, ${sec} sec, ${ms % 1000} millisec`;
 }
 
+type Text = ((facts: Facts) => string) & { readonly isBeforeWork?: true };
+
+/** The message is recorded before the work of its step. All others are recorded after it. */
+const beforeWork = (text: (facts: Facts) => string): Text =>
+  Object.assign(text, { isBeforeWork: true } as const);
+
 const texts = {
   2010: ({ from, to }) => `Upgrade from ${from} to ${to} started.`,
   2011: ({ operation, elapsedMs }) =>
@@ -55,9 +61,9 @@ const texts = {
   2109: () => 'Release upgrade of the relational database completed.',
   2132: ({ name }) => `Release upgrade of the component ${name} completed.`,
   2134: ({ name }) => `Release upgrade of the component ${name} started.`,
-  2144: () => 'Upgrade of the database engine started.',
+  2144: beforeWork(() => 'Upgrade of the database engine started.'),
   2145: () => 'Upgrade of the database engine finished.',
-  2148: () => 'Post-upgrade of the database started.',
+  2148: beforeWork(() => 'Post-upgrade of the database started.'),
   2149: () => 'Post-upgrade of the database completed.',
   2151: () => 'Role change: the other parts of the deployment connect to the new primary.',
   2153: ({ databases }) => databases,
@@ -66,14 +72,14 @@ const texts = {
   2168: () => 'The upgrader is launching.',
   2173: progress,
   2175: progress,
-  2178: () => 'Refresh of auto-deployed services started.',
+  2178: beforeWork(() => 'Refresh of auto-deployed services started.'),
   2179: () => 'Post-upgrade operations started.',
-  2180: () => 'Post-upgrade operations for logging started.',
+  2180: beforeWork(() => 'Post-upgrade operations for logging started.'),
   2181: () => 'Post-upgrade operations for logging succeeded.',
   2185: () => 'Refresh of auto-deployed services completed.',
-  2187: () => 'Update of portal content started.',
+  2187: beforeWork(() => 'Update of portal content started.'),
   2188: () => 'Update of portal content completed.',
-  2191: () => 'Refresh of the portal search indices for items, groups and users started.',
+  2191: beforeWork(() => 'Refresh of the portal search indices for items, groups and users started.'),
   2192: () => 'Refresh of the portal search indices for items, groups and users completed.',
   2270: () => 'An upgrade plan is being prepared.',
   2271: () => 'The upgrade plan is being executed.',
@@ -89,25 +95,20 @@ const texts = {
     return `The workload ${name} ${isPatched ? 'was put back to' : 'already has'} ${image}.`;
   },
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
-  2906: ({ name }) => `The hook ${name} started.`,
+  2906: beforeWork(({ name }) => `The hook ${name} started.`),
   2907: ({ name, stepJob }) => `The hook ${name} completed (Job ${stepJob}).`,
   2908: ({ startAt }) => `The job is scheduled for ${startAt}.`,
   2909: ({ startAt }) => `The start was moved to ${startAt}.`,
-} satisfies Record<number, (facts: Facts) => string>;
+} satisfies Record<number, Text>;
 
 export type Code = keyof typeof texts;
 
-/** A step records these messages before its work, and the others after it. */
-const startCodes: readonly Code[] = [2144, 2148, 2178, 2180, 2187, 2191, 2906];
-
-export function announcesStart(code: Code): boolean {
-  return startCodes.includes(code);
-}
+export const announcesStart = (code: Code): boolean => (texts[code] as Text).isBeforeWork === true;
 
 export const codes = Object.keys(texts).map(Number) as Code[];
 
 export function writeMessage(code: Code, facts: Facts, when: number): Message {
-  const text: (facts: Facts) => string = texts[code];
+  const text: Text = texts[code];
   // Programs read 2153 as JSON, so it says in its own way that the step is skipped.
   const prefix = facts.isSkipped && code !== 2153 ? 'Skipped (no step template): ' : '';
   return { code, message: prefix + text(facts), when };

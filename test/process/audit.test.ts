@@ -4,19 +4,14 @@
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
 import { type Fleet, type Point, startClients, startFleet } from './fleet.ts';
-import { startProxy } from './proxy.ts';
-import { register, startReceiver, webhooksPath } from './receiver.ts';
 import {
   type Answer,
   connect,
   createSeededDatabase,
   pause,
-  renewedThrice,
   signInEverywhere,
-  startInProcess,
   startSteward,
 } from './steward.ts';
-import { patch, upgrades } from './upgrade.ts';
 
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const clients = 6;
@@ -257,39 +252,3 @@ function expectedSessions(successes: readonly Entry[], requests: ReadonlyMap<str
     .filter((address) => !ended.has(address))
     .sort();
 }
-
-it('the end of a job and a deactivation have one entry although answers were lost', async () => {
-  const { url } = await createSeededDatabase();
-  const query = await connect(url);
-  const proxy = await startProxy(url);
-  const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' }, { leaseMs: 2_500 });
-  const token = await signInEverywhere([steward]);
-  const ready = () => expect.poll(steward.readiness, pollOptions).toBe(200);
-  const settings = { notificationAttempts: '1', numberOfFailures: '1' };
-  expect(await steward.post(`${webhooksPath}/settings`, settings, token)).toMatchObject({ status: 200 });
-  const id = await register([steward], token, await startReceiver({ respond: () => '500' }), 'Tested');
-
-  const deactivation = 'services/webhooks/{webhook}/deactivate';
-  const lostDeactivation = proxy.loseNextCommit(deactivation);
-  await steward.post(`${webhooksPath}/publish`, { changeType: 'Tested' }, token);
-  await lostDeactivation;
-  await ready();
-
-  const end = 'system/jobs/{job}/end';
-  const lostEnd = proxy.loseNextCommit(end);
-  const begin = async () => (await steward.post(`${upgrades}/upgrade`, patch, token)).status;
-  await expect.poll(begin, pollOptions).toBe(200);
-  await lostEnd;
-  await ready();
-  // The worker and the runner have repeated the lost updates.
-  await renewedThrice(query);
-
-  const entries = (await readEntries(query)).filter(({ operation }) =>
-    [deactivation, end].includes(operation),
-  );
-  expect(entries).toMatchObject([
-    { operation: deactivation, target: `services/webhooks/${id}`, outcome: 'success', address: null },
-    { operation: end, outcome: 'success', address: null },
-  ]);
-  expect(steward.loggedErrors()).toEqual([]);
-});

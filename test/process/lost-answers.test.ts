@@ -40,15 +40,24 @@ it('an upgrade runs although the answer to its start was lost', async () => {
   expect(steward.loggedErrors()).toEqual([]);
 });
 
-it('a job continues after the answer to a recorded step was lost', async () => {
-  const { steward, proxy, token } = await start({ UPGRADE_STEP_MS: '20' });
-  expect(await steward.post(`${upgrades}/upgrade`, patch, token)).toMatchObject({ status: 200 });
-  for (let lost = 0; lost < 2; lost += 1) {
-    // Part of a message that every updated workload causes.
-    await proxy.loseNextCommit('was updated with the image');
-    await expect.poll(steward.readiness, pollOptions).toBe(200);
+it('a job continues and ends once after the answers to two recorded steps and to its end were lost', async () => {
+  const { steward, proxy, query, token } = await start({ UPGRADE_STEP_MS: '0' });
+  // Part of a message that every updated workload causes.
+  const update = 'was updated with the image';
+  const end = 'system/jobs/{job}/end';
+  async function loseAll(): Promise<void> {
+    for (const lost of [update, update, end]) await proxy.loseNextCommit(lost);
   }
+  const allLost = loseAll();
+  expect(await steward.post(`${upgrades}/upgrade`, patch, token)).toMatchObject({ status: 200 });
+  await allLost;
+  await expect.poll(steward.readiness, pollOptions).toBe(200);
   await expectPatched(steward, token);
+  // The runner has repeated the lost update.
+  await renewedThrice(query);
+  expect(await query('select outcome, address from audit where operation = $1', [end])).toEqual([
+    { outcome: 'success', address: null },
+  ]);
   expect(steward.loggedErrors()).toEqual([]);
 });
 
@@ -192,8 +201,11 @@ it.each([
     });
     await expect.poll(() => observer.arrivals.size, pollOptions).toBe(expected.events);
     expect([...observer.arrivals.values()]).toEqual(expected.events === 1 ? [1] : []);
-    const deactivations = await query(`select from audit where operation like '%/deactivate'`);
-    expect(deactivations).toHaveLength(expected.events);
+    const deactivations = await query(
+      `select target, outcome, address from audit where operation = 'services/webhooks/{webhook}/deactivate'`,
+    );
+    const deactivation = { target: `services/webhooks/${id}`, outcome: 'success', address: null };
+    expect(deactivations).toEqual(Array(expected.events).fill(deactivation));
     expect([...failing.arrivals]).toEqual([['one', 1]]);
     expect(await query('select count(*)::int from deliveries')).toEqual([{ count: 1 + expected.events }]);
     await expect.poll(() => countPending(steward), pollOptions).toBe(expected.state === 'pending' ? 1 : 0);

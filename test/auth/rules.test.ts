@@ -1,6 +1,7 @@
 // Rules of authentication: bearer tokens, passwords, and the limits on sign-ins.
 import { describe, expect, it } from 'vitest';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
+import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { createPasswords } from '../../src/auth/password.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { networkOf, subnetOf } from '../../src/lib/address.ts';
@@ -118,6 +119,10 @@ describe('failed sign-ins', () => {
 
 describe('the fair limiter', () => {
   const limits = { running: 2, waiting: 5, waitingPerUser: 4, waitingPerNetwork: 3 };
+
+  it('computes three hashes of passwords at once', () => {
+    expect(hashingLimits.running).toBe(3);
+  });
 
   /** Calls that do not end before the test lets them. */
   function createCalls(limiter: FairLimiter) {

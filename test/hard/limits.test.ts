@@ -1,8 +1,6 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single
 // fields, slow.test.ts the time limits. The operating system limits the number of connections.
 import { describe, expect, it } from 'vitest';
-import { FairLimiter } from '../../src/auth/fair-limiter.ts';
-import { hashingLimits } from '../../src/auth/sign-in-service.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { startListening } from '../kit/server.ts';
 import { judge } from './fuzz-verdict.ts';
@@ -123,33 +121,13 @@ describe('a request is limited', () => {
   });
 });
 
-describe('the server limits', () => {
-  it('the number of problems that it reports for a manifest', async () => {
-    for (const [count, reported] of [
-      [200, 200],
-      [201, 200],
-    ] as const) {
-      const answer = await ask(server.port, importManifest(releases(count, { containers: 0 })));
-      const { error } = JSON.parse(answer?.body ?? '') as { error: { details: string[] } };
-      expect(error.details).toHaveLength(reported);
-    }
-  });
-});
-
-describe('the server limits at the same time', () => {
-  it('the password computations to 3', async () => {
-    const limiter = new FairLimiter(hashingLimits);
-    const leave: (() => void)[] = [];
-    const here = { username: 'user', subnet: 'here', network: 'here' };
-    const work = () => limiter.run(here, () => new Promise<void>((resolve) => leave.push(resolve)));
-    const all = Array.from({ length: 4 }, work);
-    await new Promise(setImmediate);
-    expect(leave).toHaveLength(3);
-    leave[0]?.();
-    await all[0];
-    await new Promise(setImmediate);
-    expect(leave).toHaveLength(4);
-    for (const end of leave) end();
-    await Promise.all(all);
-  });
+it('the server limits the number of problems that it reports for a manifest', async () => {
+  for (const [count, reported] of [
+    [200, 200],
+    [201, 200],
+  ] as const) {
+    const answer = await ask(server.port, importManifest(releases(count, { containers: 0 })));
+    const { error } = JSON.parse(answer?.body ?? '') as { error: { details: string[] } };
+    expect(error.details).toHaveLength(reported);
+  }
 });

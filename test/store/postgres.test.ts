@@ -2,13 +2,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { Database } from '../../src/store/postgres/database.ts';
-import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
-import { webhookSettings } from '../../src/webhooks/settings.ts';
-import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openTwice } from './backends.ts';
-import { cell, others, row, rows, webhook } from './definitions.ts';
+import { cell, others, row, rows } from './definitions.ts';
 import {
   attempted,
   bytesOf,
@@ -64,34 +61,6 @@ describe('two processes on one PostgreSQL', () => {
     await expect.poll(() => one.deliveries.pending(), soon).toEqual({ count: 0, bytes: 0 });
   });
 
-  it('see webhooks and settings of the other when they publish events and complete deliveries', async () => {
-    const [one, other] = await openTwice();
-    const change = (store: Store, n: number) =>
-      store.update((transaction) => {
-        if (n % 2 === 0) transaction.put(webhooks, webhook('w', { createdAt: n }));
-        else transaction.write(webhookSettings, { ...transaction.read(webhookSettings), daysInPast: n });
-      });
-    const seenBy = ({ get, read }: Reader) => [
-      get(webhooks, 'w')?.createdAt,
-      read(webhookSettings).daysInPast,
-    ];
-    for (const n of count(8)) {
-      const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
-      const id = `a${n}`;
-      await by.update((transaction) => transaction.put(webhooks, webhook('w', { createdAt: 100 + n })));
-      await next.deliveries.publish(({ get }) => [delivery(id, get(webhooks, 'w')?.createdAt ?? 0)]);
-      expect(await next.deliveries.find(id)).toMatchObject({ createdAt: 100 + n });
-      await claim(next, 100 + n);
-      await change(by, n);
-      const seen: unknown[] = [];
-      await next.deliveries.complete(claimed(next, id), (reader) => {
-        seen.push(seenBy(reader));
-        return { delivery: ended(claimed(next, id), 200) };
-      });
-      expect(seen.at(-1)).toEqual(seenBy(by));
-    }
-  });
-
   it('read the changes of the other once for all refreshes of the same moment', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => transaction.write(cell, { n: 1 }));
@@ -101,17 +70,6 @@ describe('two processes on one PostgreSQL', () => {
     // Both processes also read by themselves.
     expect(spy.mock.calls.length).toBeLessThan(20);
     spy.mockRestore();
-  });
-
-  it('return the values that the other has written frozen', async () => {
-    const [one, other] = await openTwice();
-    await one.update((transaction) => {
-      transaction.put(rows, row('a', 1));
-      transaction.write(cell, { n: 1 });
-    });
-    await expect.poll(() => other.read(cell), soon).toEqual({ n: 1 });
-    for (const value of [other.get(rows, 'a')?.inner, other.read(cell)])
-      expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
   });
 
   it('delete the marks of removed rows after five minutes, in portions', async () => {
@@ -291,21 +249,6 @@ describe('claims of two processes', () => {
     expect(await other.deliveries.find('b1')).toEqual(delivery('b1', 1));
     await end(one, 'b1', 3);
     expect(await other.deliveries.find('b1')).toEqual(ended(delivery('b1', 1), 3));
-  });
-
-  it('are lost when the other process has claimed the delivery since', async () => {
-    const database = await createTestDatabase();
-    const [one, other] = [await database.open(), await database.open()];
-    await publishAll(one, 'a1');
-    await claim(one, 1);
-    // The first process counts as dead: its claims are released.
-    await database.ask('update queue set claimed_by = null, claim = null');
-    expect((await claim(other, 1)).ids).toEqual(['a1']);
-    expect(await retry(one, 'a1', 2)).toBeUndefined();
-    expect(await one.deliveries.find('a1')).toEqual(delivery('a1', 1));
-    await one.deliveries.release([claimed(one, 'a1')]);
-    await end(other, 'a1', 3);
-    expect(await one.deliveries.find('a1')).toEqual(ended(delivery('a1', 1), 3));
   });
 
   it('are released when the process that holds them closes', async () => {

@@ -111,13 +111,6 @@ describe.each(profiles.flatMap((PROFILE) => catalogs.map((entry) => [PROFILE, ..
   },
 );
 
-it.each(profiles)('with PROFILE=%s the WSDL says how children are named', async (PROFILE) => {
-  const server = await startServer({ env: { PROFILE } });
-  using wsdl = XmlDocument.fromString((await server.get('/services?wsdl')).payload);
-  const schema = elementAt(wsdl, '//xs:schema', { xs: 'http://www.w3.org/2001/XMLSchema' });
-  expect(schema.attr('elementFormDefault')?.value).toBe(PROFILE === 'plain' ? 'qualified' : undefined);
-});
-
 it.each(versions)('mark-up characters arrive unchanged in SOAP $version', async (version) => {
   const server = await startServer({ catalog: awkwardCatalog });
   const prefixes = { c: namespace };

@@ -4,7 +4,6 @@ import { keys } from '../auth/key.ts';
 import { tokens } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
 import { folders, services } from '../catalog/catalog.ts';
-import { serviceJobs } from '../catalog/running.rest.ts';
 import { uploads } from '../uploads/upload.ts';
 import { redeliveries } from '../webhooks/queue/redelivery.ts';
 import { failureWindows } from '../webhooks/sending/failure-window.ts';
@@ -29,7 +28,6 @@ export const tables: readonly Table<never>[] = [
   tokens,
   folders,
   services,
-  serviceJobs,
   uploads,
   webhooks,
   failureWindows,

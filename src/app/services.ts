@@ -283,7 +283,6 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     services: catalogResource({
       store,
       catalogCache,
-      runtime,
       rules: config.rules,
       limits: config,
       jobUrl: (id) => `${urls.admin}/jobs/${id}`,
@@ -325,10 +324,9 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
   };
   // Programs of this family sign in there too.
   const generateToken = generateTokenOperation({ signInService, urls });
-  const jobs = serviceJobsResource({ store, runtime });
   const root: Resource = rootResource(installed, home, {
     resources,
-    unlisted: { jobs },
+    unlisted: { jobs: serviceJobsResource(runtime.now) },
     operations: { generateToken },
   });
   return root;

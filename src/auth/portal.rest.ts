@@ -136,7 +136,10 @@ function oauthRevokeTokenOperation(revokeToken: Operation, revocation: TokenRevo
       auth_token: text({ to: 1024, control: 'password' }).optional().describe('The token to end.'),
       token: text({ to: 1024, control: 'password' })
         .optional()
-        .describe('The token to end, if auth_token is absent.'),
+        .meta({
+          description: 'The token to end, if auth_token is absent.',
+          unused: ({ auth_token: other }) => other !== undefined,
+        }),
     },
     answer: revokedAnswer,
     actor: ({ values, request }) => revocation.actor(values.auth_token ?? values.token, request),

@@ -36,8 +36,17 @@ const signInFields = {
     .describe('What the token is bound to. Without it the token is not bound.'),
   referer: text({ to: 2048 })
     .optional()
-    .describe('The referring page the token is bound to, with client=referer. Default: the header Referer.'),
-  ip: text({ to: 64 }).optional().describe('The address the token is bound to, with client=ip.'),
+    .meta({
+      description:
+        'The referring page the token is bound to, with client=referer. Default: the header Referer.',
+      unused: ({ client }) => client !== 'referer',
+    }),
+  ip: text({ to: 64 })
+    .optional()
+    .meta({
+      description: 'The address the token is bound to, with client=ip.',
+      unused: ({ client }) => client !== 'ip',
+    }),
   expiration: integer(1, longestAcceptedMinutes)
     .default(expirationMinutes.default)
     .describe(
@@ -118,7 +127,7 @@ export function generateTokenOperation({
         entryOf: ({ username: user, role }) => ({ ...entry, user, role }),
       });
       const json = { token, expires, ssl: urls.isHttps };
-      if (request.format !== 'html') return { json, ignored: unusedFields(values) };
+      if (request.format !== 'html') return { json };
       const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': sessionCookieOf(token, urls.isHttps) } };
     },
@@ -175,15 +184,6 @@ function revokeTokenOperation({ actor, run }: TokenRevocation): Operation {
 function queryProblems({ query }: RequestContext): Problem[] {
   if (query.username === undefined) return [];
   return [{ field: 'username', message: 'must be sent in the body, never in the address.' }];
-}
-
-/** The fields that only another value of `client` uses. */
-function unusedFields({ client, referer, ip }: BindingFields): string[] {
-  const unused = {
-    referer: referer !== undefined && client !== 'referer',
-    ip: ip !== undefined && client !== 'ip',
-  };
-  return Object.entries(unused).flatMap(([name, isUnused]) => (isUnused ? name : []));
 }
 
 type BindingFields = { client?: string | undefined; referer?: string | undefined; ip?: string | undefined };

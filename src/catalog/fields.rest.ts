@@ -123,9 +123,10 @@ const objectFields = {
     spreads: true,
   }),
   serviceJson: serviceObject.meta({
-    description: 'Another name of service.',
+    description: 'Another name of service, which counts if both are given.',
     control: 'hidden',
     spreads: true,
+    unused: ({ service }) => service !== undefined,
   }),
 };
 

@@ -10,6 +10,7 @@ import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { succeeded } from '../rest/outcome.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
+import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
@@ -37,7 +38,7 @@ import {
 import { keepDefinition, ownJson, serviceToJson } from './definition.ts';
 import { type FolderNameRule, createFields, editFields, folderFields, ownAnswer } from './fields.rest.ts';
 import { folderView, rootView } from './pages/browse.ts';
-import { type RunningOptions, startOperation, statusResource, stopOperation } from './running.rest.ts';
+import { type RunningOptions, runOperations, statusResource } from './running.rest.ts';
 import { type ServiceViewOptions, serviceView } from './pages/service.ts';
 
 const listedAnswer = answerObject('ListedService', 'A service of the catalog.', ownAnswer);
@@ -67,6 +68,7 @@ const folderAnswer = answerObject('Folder', 'A folder of the catalog.', {
 
 type CatalogOptions = ServiceViewOptions &
   Omit<RunningOptions, 'notify'> & {
+    readonly store: Reader;
     readonly catalogCache: CatalogCache;
     readonly rules: FolderNameRule;
     /** Runs in the update that makes the change. */
@@ -93,8 +95,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     operations: {
       edit: editOperation(options),
       delete: deleteOperation(options),
-      start: startOperation(options),
-      stop: stopOperation(options),
+      ...runOperations(options),
     },
   });
   const folder = resource<Folder>({
@@ -238,8 +239,7 @@ function createServiceOperation<S>(
         },
         { target: `services/${pathOfService(id)}` },
       );
-      const created = succeeded(`The service ${pathOfService(id)} was created.`, linkTo(id));
-      return { ...created, ...ignoredOf(values) };
+      return succeeded(`The service ${pathOfService(id)} was created.`, linkTo(id));
     },
   });
 }
@@ -272,8 +272,7 @@ function editOperation({ limits, notify }: CatalogOptions): Operation<Service> {
         const isChanged = editService(transaction, subject, change, { at, limits, version });
         if (isChanged) notify(transaction, 'Updated', subject, at);
       });
-      const changed = succeeded(`The service ${fileNameOf(subject)} was changed.`, linkTo(subject));
-      return { ...changed, ...ignoredOf(values) };
+      return succeeded(`The service ${fileNameOf(subject)} was changed.`, linkTo(subject));
     },
   });
 }
@@ -282,11 +281,6 @@ type ServiceObjects = {
   readonly service?: Readonly<Record<string, unknown>> | undefined;
   readonly serviceJson?: Readonly<Record<string, unknown>> | undefined;
 };
-
-/** Of two objects, `service` counts. */
-function ignoredOf({ service, serviceJson }: ServiceObjects): { ignored?: string[] } {
-  return service && serviceJson ? { ignored: ['serviceJson'] } : {};
-}
 
 /** Programs send back the names that they have read. */
 function renameProblems(subject: Service, { service, serviceJson }: ServiceObjects): Problem[] {

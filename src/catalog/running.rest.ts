@@ -1,48 +1,27 @@
 // REST resources of running services: whether a service is started, its operations `start` and `stop`, and the jobs
 // that these return to programs that ask for one.
 import * as z from 'zod';
-import { notAudited } from '../lib/audit-fields.ts';
 import { ServiceError } from '../lib/errors.ts';
-import type { Runtime } from '../lib/runtime.ts';
+import { parseJson } from '../lib/json.ts';
 import { answerObject, successAnswer } from '../rest/answer.ts';
 import { boolean } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import { succeeded } from '../rest/outcome.ts';
-import { type Resource, items, resource } from '../rest/resource.ts';
-import type { Table } from '../store/state.ts';
-import type { ReadableStore } from '../store/store.ts';
+import { type Resource, folder, items, resource } from '../rest/resource.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type CatalogLimits, type Service, type ServiceId, editService, pathOfService } from './catalog.ts';
 import { type ConfiguredState, configuredStates } from './definition.ts';
 
-/** A start or stop that has ended: both end at once. */
-type ServiceJob = {
-  readonly id: string;
-  readonly operation: string;
-  readonly path: string;
-  readonly at: number;
-};
-
 const keptForMs = 3_600_000;
-const maxJobs = 1_000;
 
-export const serviceJobs: Table<ServiceJob> = {
-  name: 'serviceJobs',
-  keyOf: ({ id }) => id,
-  defaults: {},
-  auditFields: notAudited,
-};
+/** A start or stop that has ended: both end at once. Its id says everything about it, so none is stored. */
+const serviceJob = z.strictObject({ at: z.int(), operation: z.enum(['start', 'stop']), path: z.string() });
 
-function addJob(transaction: Transaction, job: ServiceJob): void {
-  const kept = [...transaction.all(serviceJobs)].sort((one, other) => other.at - one.at);
-  const ended = kept.filter(({ at }, place) => at <= job.at - keptForMs || place >= maxJobs - 1);
-  for (const { id } of ended) transaction.remove(serviceJobs, id);
-  transaction.put(serviceJobs, job);
-}
+type ServiceJob = z.output<typeof serviceJob>;
+
+const idOf = (job: ServiceJob) => Buffer.from(JSON.stringify(job)).toString('base64url');
 
 export type RunningOptions = {
-  readonly store: ReadableStore;
-  readonly runtime: Pick<Runtime, 'now' | 'newId'>;
   readonly limits: CatalogLimits;
   readonly notify: (transaction: Transaction, change: 'Updated', id: ServiceId, at: number) => void;
   /** The address of a job. */
@@ -75,43 +54,42 @@ const runFields = {
     .meta({ description: 'Whether the answer names a job, which has ended.', isAdvanced: true }),
 };
 
-export function startOperation(options: RunningOptions): Operation<Service> {
-  return runOperation(options, 'start', 'STARTED');
-}
-
-export function stopOperation(options: RunningOptions): Operation<Service> {
-  return runOperation(options, 'stop', 'STOPPED');
-}
-
-function runOperation(
-  { runtime, limits, notify, jobUrl }: RunningOptions,
-  name: 'start' | 'stop',
-  configuredState: ConfiguredState,
-): Operation<Service> {
-  const participle = name === 'start' ? 'started' : 'stopped';
-  return operation<Service, typeof runFields>({
-    title: name === 'start' ? 'Start service' : 'Stop service',
-    description:
-      name === 'start'
-        ? 'Lists the service in the catalogs for clients again.'
-        : 'Leaves the service out of the catalogs for clients. It stays in the administrator directory.',
-    access: 'publisher',
-    fields: runFields,
-    answer: startedAnswer,
-    run: async ({ subject, values, update }) => {
-      const job = values.async ? runtime.newId() : undefined;
-      await update((transaction, at) => {
-        const isChanged = editService(transaction, subject, { configuredState }, { at, limits });
-        if (isChanged) notify(transaction, 'Updated', subject, at);
-        if (job !== undefined)
-          addJob(transaction, { id: job, operation: name, path: pathOfService(subject), at });
-      });
-      const path = pathOfService(subject);
-      const link = { name: 'Open the service', path: ['services', ...path.split('/')] };
-      const json = job === undefined ? {} : { jobsUrl: jobUrl(job) };
-      return succeeded(`The service ${path} is ${participle}.`, link, json);
-    },
-  });
+export function runOperations({ limits, notify, jobUrl }: RunningOptions) {
+  const run = (
+    name: ServiceJob['operation'],
+    configuredState: ConfiguredState,
+    shown: { readonly title: string; readonly description: string; readonly participle: string },
+  ): Operation<Service> =>
+    operation<Service, typeof runFields>({
+      ...shown,
+      access: 'publisher',
+      fields: runFields,
+      answer: startedAnswer,
+      run: async ({ subject, values, update }) => {
+        const path = pathOfService(subject);
+        const job = await update((transaction, at) => {
+          const isChanged = editService(transaction, subject, { configuredState }, { at, limits });
+          if (isChanged) notify(transaction, 'Updated', subject, at);
+          return { at, operation: name, path };
+        });
+        const link = { name: 'Open the service', path: ['services', ...path.split('/')] };
+        const json = values.async ? { jobsUrl: jobUrl(idOf(job)) } : {};
+        return succeeded(`The service ${path} is ${shown.participle}.`, link, json);
+      },
+    });
+  return {
+    start: run('start', 'STARTED', {
+      title: 'Start service',
+      description: 'Lists the service in the catalogs for clients again.',
+      participle: 'started',
+    }),
+    stop: run('stop', 'STOPPED', {
+      title: 'Stop service',
+      description:
+        'Leaves the service out of the catalogs for clients. It stays in the administrator directory.',
+      participle: 'stopped',
+    }),
+  };
 }
 
 const jobAnswer = answerObject('ServiceJob', 'A start or stop of a service, which has ended.', {
@@ -121,49 +99,30 @@ const jobAnswer = answerObject('ServiceJob', 'A start or stop of a service, whic
   resource: z.strictObject({ name: z.string().describe('The service, as Folder/Name.Type.') }),
 });
 
-const jobsAnswer = answerObject('ServiceJobs', 'The jobs of the last hour, newest first.', {
-  jobs: z.array(jobAnswer),
-});
-
-export function serviceJobsResource({ store, runtime }: Pick<RunningOptions, 'store' | 'runtime'>): Resource {
+/** The jobs lie beneath it. It lists none. */
+export function serviceJobsResource(now: () => number): Resource {
   const page = () => ['services'];
-  const isKept = ({ at }: ServiceJob) => at > runtime.now() - keptForMs;
-  const toJson = ({ id, operation: name, path }: ServiceJob) => ({
-    id,
-    status: 'COMPLETED' as const,
-    operation: name,
-    resource: { name: path },
-  });
   const job = resource<ServiceJob>({
     title: 'Service job',
-    description: 'A start or stop of a service, which has ended.',
+    description: 'A start or stop of a service, which has ended. It is there for an hour.',
     access: 'publisher',
     answer: jobAnswer,
-    read: ({ subject }) => toJson(subject),
-    page,
-  });
-  return resource({
-    title: 'Service jobs',
-    description: 'The starts and stops of services that programs have asked a job for.',
-    access: 'publisher',
-    answer: jobsAnswer,
-    read: () => ({
-      jobs: [...store.all(serviceJobs)]
-        .filter(isKept)
-        .sort((one, other) => other.at - one.at)
-        .map(toJson),
+    read: ({ subject }) => ({
+      id: idOf(subject),
+      status: 'COMPLETED',
+      operation: subject.operation,
+      resource: { name: subject.path },
     }),
     page,
-    items: [
-      items<unknown, ServiceJob>({
-        param: 'serviceJob',
-        find: (_root, id) => {
-          const found = store.get(serviceJobs, id);
-          if (!found || !isKept(found)) throw new ServiceError('not-found', 'There is no such job.');
-          return found;
-        },
-        resource: job,
-      }),
-    ],
   });
+  const find = (_root: unknown, id: string): ServiceJob => {
+    const found = serviceJob.safeParse(parseJson(Buffer.from(id, 'base64url').toString())).data;
+    const isKept = found && idOf(found) === id && found.at <= now() && found.at > now() - keptForMs;
+    if (!isKept) throw new ServiceError('not-found', 'There is no such job.');
+    return found;
+  };
+  return {
+    ...folder({ title: 'Service jobs', description: 'For programs.', access: 'publisher', page }, {}),
+    items: [items<unknown, ServiceJob>({ param: 'serviceJob', find, resource: job })],
+  };
 }

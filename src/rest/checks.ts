@@ -115,11 +115,11 @@ export async function answer(
   requireKnownField(rest);
   const opened = operation.open(callWith, rest.form);
   refuseKey(rest, opened);
-  const { actor, run } = await opened.check();
+  const { actor, unused, run } = await opened.check();
   if (actor) audit?.actAs(await actor());
   const outcome = await run();
   requireEntry(rest, operation);
-  return send(rest, reply, withIgnored(outcome, rest, operation), options);
+  return send(rest, reply, withIgnored(outcome, [...rest.unknown, ...unused], operation), options);
 }
 
 /** Records what is known now, for the page of an error. */
@@ -307,9 +307,9 @@ function requireKnownField({ entry, form, unknown }: RestRequest): void {
 }
 
 /** Adds the names of the fields that had no effect to the answer of a write. */
-function withIgnored(outcome: Outcome, { unknown }: RestRequest, { effect }: Operation): Outcome {
-  const ignored = shortNames([...unknown, ...(outcome.ignored ?? [])]);
-  if (ignored.length === 0 || effect === 'reads') return outcome;
+function withIgnored(outcome: Outcome, names: readonly string[], { effect }: Operation): Outcome {
+  if (names.length === 0 || effect === 'reads') return outcome;
+  const ignored = shortNames(names);
   return { ...outcome, json: { ...(plainJson(outcome.json) as { readonly [name: string]: Json }), ignored } };
 }
 

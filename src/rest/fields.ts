@@ -49,6 +49,11 @@ export type FieldMeta = {
   readonly blankValue?: unknown;
   /** Whether members of the JSON object stand for the fields of their names that a form lacks. */
   readonly spreads?: boolean;
+  /** Whether the field has no effect with these values of all fields; or the names of its members that have none. */
+  readonly unused?: (
+    values: Readonly<Record<string, unknown>>,
+    subject: unknown,
+  ) => boolean | readonly string[];
   /** What a page shows again of a text that was entered. Default: all of it. */
   readonly shownAgain?: (entered: string) => string;
 };
@@ -124,6 +129,25 @@ export function readField(
     problems: given === undefined ? ['is required.'] : parsed.error.issues.map(({ message }) => message),
   };
 }
+
+/** The given fields that have no effect with the values of the others. */
+export function unusedFields(
+  fields: Fields,
+  form: Form,
+  { values, subject }: { readonly values: Readonly<Record<string, unknown>>; readonly subject: unknown },
+): string[] {
+  return usableFields(fields).flatMap(([name, unused]) => {
+    const found = values[name] !== undefined && Object.hasOwn(form, name) && unused(values, subject);
+    return found === true ? name : found || [];
+  });
+}
+
+const usableFields = oncePer((fields: Fields) =>
+  Object.entries(fields).flatMap(([name, field]) => {
+    const { unused } = metaOf(field);
+    return unused ? [[name, unused] as const] : [];
+  }),
+);
 
 /** The metadata of a field, with that of the schemas it wraps. */
 export function metaOf(field: z.core.$ZodType): z.GlobalMeta {
@@ -235,6 +259,7 @@ const formKeys: Record<keyof FieldMeta, true> = {
   isAdvanced: true,
   blankValue: true,
   spreads: true,
+  unused: true,
   shownAgain: true,
 };
 

@@ -5,7 +5,7 @@ import { type ErrorKind, refuseInvalid } from '../lib/errors.ts';
 import type { Actor } from '../store/audit-entry.ts';
 import { type AnswerSchema, successAnswer } from './answer.ts';
 import type { Call, Checked, OperationCall, PreparedCall, RequestContext } from './call.ts';
-import { type ClearableNames, type Fields, type Values, readFields } from './fields.ts';
+import { type ClearableNames, type Fields, type Values, readFields, unusedFields } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Outcome } from './outcome.ts';
 import type { Entered, Suggestions, ViewOfForm } from './view.ts';
@@ -58,6 +58,8 @@ export type OpenedOperation = {
 
 export type CheckedOperation = {
   readonly actor: (() => Actor | undefined | Promise<Actor | undefined>) | undefined;
+  /** The names of known fields that have no effect with the values of the others. */
+  readonly unused: readonly string[];
   readonly run: () => Outcome | Promise<Outcome>;
 };
 
@@ -123,7 +125,8 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
           refuseInvalid(checked ? [...problems, ...checked.problems] : problems);
           // Now the values are complete, and `check` has prepared what `run` gets.
           const ready = () => ({ ...call, prepared: checked?.prepared }) as PreparedCall<S, Values<F>, P>;
-          return { actor: actor && (() => actor(call)), run: () => run(ready()) };
+          const unused = unusedFields(fields, form, call);
+          return { actor: actor && (() => actor(call)), unused, run: () => run(ready()) };
         },
       };
     },

@@ -4,8 +4,6 @@ import type { ViewOfForm } from './view.ts';
 
 export type Outcome = {
   readonly json: Json | SharedJson;
-  /** Known fields that had no effect with the values of the others. */
-  readonly ignored?: readonly string[];
   readonly headers?: Record<string, string>;
   /** With `f=html`, this takes precedence over `next`. */
   readonly seeOther?: string;

@@ -228,9 +228,11 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     fields: {
       stop: boolean()
         .optional()
-        .describe(
-          'Whether a job that already reverts its workloads stops after the current one. It fails then, and a resume reverts the others. Default: false.',
-        ),
+        .meta({
+          description:
+            'Whether a job that already reverts its workloads stops after the current one. It fails then, and a resume reverts the others. Default: false.',
+          unused: (_values, subject) => !(subject as Job).reverting,
+        }),
     },
     answer: statusAnswer,
     run: async ({ subject, values: { stop = false }, caller, update }) => {

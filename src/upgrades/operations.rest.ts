@@ -36,7 +36,7 @@ import { stepIds } from './executors/steps.ts';
 import { currentManifest, deployment, importManifest, installedVersions } from './versions/deployment.ts';
 import { type StartTime, ignoredWindows, requireWindow, startFields, startProblems } from './windows.rest.ts';
 import { rollbackOptions } from './pages/versions.ts';
-import { findPath } from './versions/hops.ts';
+import { findPath, findPathToInstall } from './versions/hops.ts';
 import { type Version, readManifest } from './versions/manifest.ts';
 
 const upgradeSettingsAnswer = answerObject('UpgradeSettings', 'The inputs that a version asks for.', {
@@ -124,21 +124,34 @@ function manifestField(store: ReadableStore) {
 }
 
 function upgradeFields(store: ReadableStore) {
+  type Given = Readonly<Record<string, unknown>>;
+  const pathOf = ({ versionManifest, versionManifestFile: given }: Given) =>
+    findPathToInstall(
+      (given as readonly Version[] | undefined) ?? currentManifest(store),
+      store.read(deployment),
+      String(versionManifest),
+    );
+  const isRepair = (values: Given) => pathOf(values).length === 0;
   return {
     versionManifest: versionField,
     upgradeSettings: jsonObject().optional().meta({
       description:
         'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
       parts: settingParts,
+      unused: isRepair,
     }),
     licenseFile: file()
       .optional()
-      .describe(
-        'A license file, not with startAt. Deprecated since 11.0: the setting licenseUpload replaces it.',
-      ),
-    updateToLatestPatch: boolean()
-      .optional()
-      .describe('Deprecated since 11.0: the setting of the same name replaces it.'),
+      .meta({
+        description:
+          'A license file, not with startAt. Deprecated since 11.0: the setting licenseUpload replaces it.',
+        unused: (values) =>
+          settingsOf(...pathOf(values)).userInputs.every(({ id }) => id !== 'licenseUpload'),
+      }),
+    updateToLatestPatch: boolean().optional().meta({
+      description: 'Deprecated since 11.0: the setting of the same name replaces it.',
+      unused: isRepair,
+    }),
     versionManifestFile: manifestField(store)
       .optional()
       .describe('A version manifest to use for this upgrade. It is imported when the upgrade is accepted.'),
@@ -158,7 +171,8 @@ const planDigestField = text(digest)
 
 const confirmVersionField = text({ to: 256 }).optional().meta({
   label: 'Confirmation',
-  description: 'The page of a release asks for it: the version after the upgrade. Programs need not send it.',
+  description:
+    'The version after the upgrade. Another one is refused. The page of a release asks for it; programs need not send it.',
 });
 
 /** The answer has no envelope, so that it can be edited and sent back whole. */
@@ -230,7 +244,7 @@ function upgradeOperation(options: StartOptions): Operation {
       // Unreadable settings are reported already. Without them, only the version can be checked.
       const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
       const ofVersion = prepared.problems.filter(({ field }) => field === 'versionManifest');
-      const unconfirmed = isForm ? confirmationProblems(prepared, values.confirmVersion) : [];
+      const unconfirmed = confirmationProblems(prepared, values.confirmVersion, isForm);
       return {
         problems: [...(hasSettings ? prepared.problems : ofVersion), ...found, ...unconfirmed],
         prepared,
@@ -253,10 +267,17 @@ function licenseProblems({ licenseFile, startAt }: Partial<UpgradeValues> & Star
 }
 
 /** A reader confirms by hand what cannot be taken back. */
-function confirmationProblems(prepared: PreparedJob, confirmVersion: string | undefined): Problem[] {
-  if (prepared.to === null || !hasRelease(prepared)) return [];
-  const message = `must be ${prepared.to}: there is no way back.`;
-  return confirmVersion?.trim() === prepared.to ? [] : [{ field: 'confirmVersion', message }];
+function confirmationProblems(
+  prepared: PreparedJob,
+  confirmVersion: string | undefined,
+  isForm: boolean,
+): Problem[] {
+  const { to } = prepared;
+  if (to === null || confirmVersion?.trim() === to) return [];
+  const isNeeded = hasRelease(prepared);
+  if (confirmVersion === undefined && !(isForm && isNeeded)) return [];
+  const message = `must be ${to}${isNeeded ? ': there is no way back' : ''}.`;
+  return [{ field: 'confirmVersion', message }];
 }
 
 function rollbackOperation(options: StartOptions): Operation {

@@ -187,11 +187,14 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
     contentType: contentType.default('application/json'),
     bodyFormat: bodyFormat.default('envelope'),
     headers: headers.optional(),
-    config: jsonObject().optional().meta({
-      description:
-        'A JSON object such as {"deactivationPolicy": …}, which other programs send. The settings of all webhooks decide instead, and ignored names its members.',
-      control: 'hidden',
-    }),
+    config: jsonObject()
+      .optional()
+      .meta({
+        description:
+          'A JSON object such as {"deactivationPolicy": …}, which other programs send. The settings of all webhooks decide instead, and ignored names its members.',
+        control: 'hidden',
+        unused: ({ config }) => Object.keys(config as object).map((member) => `config.${member}`),
+      }),
   };
   return {
     create,

@@ -157,8 +157,8 @@ function createOperation(deps: WebhookDeps): Operation {
         ...headerProblems(keepMasked(values.headers ?? [], [])),
       ],
     }),
-    run: ({ values: { config, ...values }, update }) =>
-      create(deps, update, { ...values, service: values.service ?? null }, config),
+    run: ({ values: { config: _config, ...values }, update }) =>
+      create(deps, update, { ...values, service: values.service ?? null }),
   });
 }
 
@@ -168,8 +168,8 @@ function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
     ...createDescription,
     fields,
     check: ({ values }) => ({ problems: headerProblems(keepMasked(values.headers ?? [], [])) }),
-    run: ({ subject, values: { config, ...values }, update }) =>
-      create(deps, update, { ...values, service: pathOfService(subject) }, config),
+    run: ({ subject, values: { config: _config, ...values }, update }) =>
+      create(deps, update, { ...values, service: pathOfService(subject) }),
   });
 }
 
@@ -181,7 +181,6 @@ async function create(
     signatureKey: string | undefined;
     headers: WebhookTraits['headers'] | undefined;
   },
-  config: object = {},
 ): Promise<Outcome> {
   const { store, runtime } = deps;
   const signatureKey = given.signatureKey ?? newSignatureKey(deps);
@@ -194,7 +193,6 @@ async function create(
   const answer = { id, webhook: webhookToJson(store, webhook, runtime.now()), signatureKey };
   return {
     ...succeeded(`The webhook ${webhook.name} was created.`, webhookLink(webhook), answer),
-    ignored: Object.keys(config).map((name) => `config.${name}`),
     shownOnce: shownKey(signatureKey),
     nextStep: pingStep(webhook),
   };

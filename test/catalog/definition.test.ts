@@ -139,10 +139,11 @@ describe('start and stop', () => {
     expect(path).toMatch(/^\/admin\/jobs\/[^?]+$/);
     const job = { status: 'COMPLETED', operation: 'start', resource: { name: 'Maps/Roads.MapServer' } };
     expect(await read(path)).toMatchObject(job);
-    expect(await read('/admin/jobs')).toMatchObject({ jobs: [job] });
+    expect(await read('/admin/jobs')).toEqual({ resources: [] });
     await server.runtime.advance(3_600_000);
-    expect((await server.get(path, asAdmin)).statusCode).toBe(404);
-    expect((await server.get('/admin/jobs/made-up', asAdmin)).statusCode).toBe(404);
+    const madeUp = Buffer.from('{"at":1e99,"operation":"start","path":""}').toString('base64url');
+    for (const missing of [path, `${path}x`, '/admin/jobs/made-up', `/admin/jobs/${madeUp}`])
+      expect((await server.get(missing, asAdmin)).statusCode, missing).toBe(404);
   });
 });
 

@@ -156,7 +156,6 @@ const rowsOfToday = {
   tokens: token('t'),
   folders: folder,
   services: service,
-  serviceJobs: { id: 'j', operation: 'start', path: 'Depths.MapServer', at: 1 },
   uploads: upload('u'),
   webhooks: webhook('w'),
   failureWindows: failureWindow,
@@ -172,7 +171,6 @@ const fieldsOf020 = {
   tokens: 'hash id username createdAt expires binding address userAgent lastUsedAt',
   folders: 'folderName description',
   services: 'folderName serviceName type description capabilities parentType url access createdAt updatedAt',
-  serviceJobs: 'id operation path at',
   uploads: 'itemID itemName description date committed contentType size',
   webhooks:
     'id name hookUrl changeTypes service contentType active createdAt updatedAt deactivatedAt deactivatedBy ' +

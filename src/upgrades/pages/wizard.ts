@@ -19,8 +19,8 @@ import { digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
 import { type PreparedJob, hasRelease, planUpgrade } from '../starting/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import type { Workload } from '../executors/workloads.ts';
-import { currentManifest, deployment, findVersion, installedVersions } from '../versions/deployment.ts';
-import { findPath } from '../versions/hops.ts';
+import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
+import { findPathToInstall } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import {
@@ -58,8 +58,7 @@ export async function upgradeWizard(
   const { versionManifest: id, upgradeSettings: given } = readFields(fields, page.entered).values;
   if (id === undefined || otherFields.some((name) => name in page.entered)) return undefined;
   const version = findVersion(currentManifest(store), store.read(deployment), id);
-  const isRepair = id === installedVersions(store.read(deployment)).at(-1)?.id;
-  const path = isRepair ? [] : findPath(currentManifest(store), store.read(deployment), id);
+  const path = findPathToInstall(currentManifest(store), store.read(deployment), id);
   const entries = settingsOf(...path).userInputs;
   const uploads = entries.some(({ type }) => type === 'File') ? listUploads(store) : [];
   const used = store.read(newestJob)?.uploads ?? [];

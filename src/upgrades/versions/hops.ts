@@ -77,6 +77,15 @@ export function findPath(
   return target ? ((present && pathTo(manifest, present, target)) ?? [target]) : [];
 }
 
+/** The same without a repair of the installed version, which needs none. */
+export function findPathToInstall(
+  manifest: readonly Version[],
+  present: Deployment | null,
+  id: string,
+): readonly Version[] {
+  return installedVersions(present).at(-1)?.id === id ? [] : findPath(manifest, present, id);
+}
+
 /** The hops, and all versions that they install. Leaves out versions that came along with an earlier hop. */
 export function planHops(
   path: readonly Version[],

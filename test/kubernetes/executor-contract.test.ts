@@ -191,6 +191,8 @@ describe.each([
       from: '10.9.1.1234',
       to: '10.9.1.1250',
     } as const;
+    await executor.startTemplate(run, context());
+    await on.start().startTemplate(run, context());
     expect(await executor.runTemplate(run, context())).toEqual({});
     expect(await on.start().runTemplate(run, context())).toEqual({});
     await executor.stopTemplate(run, context());

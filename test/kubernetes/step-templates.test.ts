@@ -81,13 +81,13 @@ describe('a step template', () => {
     expect(template?.spec.initContainers?.[0]?.env?.map(({ name }) => name)).toContain('STEWARD_TO_VERSION');
   });
 
-  it('is announced before its work and completed after it', async () => {
+  it('is announced when its Job was created, and completed after it', async () => {
     const { cluster, start, end, read, waitForCode, jobs } = await openUpgrade([
       { step: 'logging', image: 'task:1-stuck' },
     ]);
     await start('upgrade', 'pat');
     await waitForCode(2180);
-    await expect.poll(async () => (await jobs()).length).toBe(1);
+    expect(await jobs()).toHaveLength(1);
     expect((await read()).messages.at(-1)?.code).toBe(2180);
     cluster.kubelet.heal('stuck');
     const { messages } = await end('success');
@@ -95,6 +95,16 @@ describe('a step template', () => {
       'Post-upgrade operations for logging started.',
       'Post-upgrade operations for logging succeeded.',
     ]);
+  });
+
+  it('is not announced if its Job cannot be created', async () => {
+    const { cluster, start, end } = await openUpgrade([{ step: 'before' }]);
+    const body = { message: 'exceeded quota: count/jobs.batch' };
+    cluster.faults.inject({ method: 'POST', path: /\/jobs\b/, act: { status: 422, body } });
+    await start('upgrade', 'pat');
+    const { codes, messages } = await end('failed');
+    expect(codes).not.toContain(2906);
+    expect(textsOf(messages, 2901)[0]).toMatch(/"Run the hook before": .*exceeded quota/);
   });
 
   it('of the database engine reports the state of the databases in its termination message', async () => {

@@ -80,6 +80,7 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
     perform: (...given) => call(() => worker?.perform(...given), undefined),
     verify: (...given) => call(() => worker?.verify(...given), undefined),
     rollback: (...given) => call(() => worker?.rollback(...given), { isPatched: true }),
+    startTemplate: () => Promise.resolve(),
     runTemplate: (...given) => call(() => worker?.runTemplate(...given), {}),
     stopTemplate: (...given) => call(() => worker?.stopTemplate(...given), undefined),
     check: (...given) => call(() => worker?.check(...given), undefined),

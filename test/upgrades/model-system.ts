@@ -108,6 +108,7 @@ export function createSystem(parallelism: number) {
     inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => waitForTest(signal, () => undefined),
+    startTemplate: () => Promise.resolve(),
     runTemplate: (_run, { signal }) => waitForTest(signal, () => undefined).then(() => ({})),
     stopTemplate: () => Promise.resolve(),
     apply: (workload, { signal }) =>

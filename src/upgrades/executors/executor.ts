@@ -17,7 +17,9 @@ export type Executor = {
   checkImages: (workloads: readonly Workload[]) => Promise<Findings | undefined>;
   /** A step of Steward itself, which changes no workload. */
   perform: (step: StepId, context: StepContext) => Promise<void>;
-  /** Starts the Job of the attempt unless it exists, and waits until it ends. Rejects if it fails. */
+  /** Starts the Job of the attempt unless it exists. */
+  startTemplate: (run: TemplateRun, context: StepContext) => Promise<void>;
+  /** Waits until the Job of the attempt ends. Rejects if it fails. */
   runTemplate: (run: TemplateRun, context: StepContext) => Promise<TemplateResult>;
   /** Ends the Job of the attempt, if it exists, and waits until it is gone with its pods. */
   stopTemplate: (run: TemplateRun, context: StepContext) => Promise<void>;

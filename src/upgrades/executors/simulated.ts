@@ -40,6 +40,7 @@ export function createSimulatedExecutor({
     inventory: () => Promise.resolve({ ...simulatedInventory, performers }),
     checkImages: () => Promise.resolve(undefined),
     perform: simulate,
+    startTemplate: () => Promise.resolve(),
     async runTemplate({ step }, context) {
       await simulate(step, context);
       return {};

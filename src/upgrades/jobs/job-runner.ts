@@ -8,8 +8,8 @@
 //   failed before that.
 // - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to
 //   revert.
-// - If a step is left, execute it. A step that announces its start records that first. A step that throws fails
-//   the job; a failed patch begins to revert.
+// - If a step is left, execute it. A step that announces its start records that first, when its Job has been created. A
+//   step that throws fails the job; a failed patch begins to revert.
 // - If no step is left, complete the job.
 //
 // Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
@@ -26,7 +26,6 @@
 import { retryWhileUnavailable } from '../../lib/async.ts';
 import { isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
-import { beginStep, needsBegin } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
 import { revertNext } from './run-revert.ts';
@@ -125,8 +124,6 @@ export class JobRunner {
     try {
       if (job.reverting) await revertNext(running);
       else if (job.cancelledBy !== null) await cancelStep(running, step);
-      else if (step && needsBegin(job, step))
-        await this.#update(job, (transaction, current, at) => beginStep(transaction, current, step, at));
       else if (step) await runStep(running, step);
       else await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
     } catch (error) {

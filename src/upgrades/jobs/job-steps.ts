@@ -1,8 +1,8 @@
 // The rules of the steps of a job, and of its hops: what is installed when a hop ends, and where the next one starts
 // (see job.ts).
 //
-// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after
-// it. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
+// A step with a start message is recorded twice: its start messages when its Job was created (`isBegun`), the others
+// after its work. A step that a Job performs has attempts: `attempts` counts those that have ended, so that a process that
 // takes over finds the Job of the current one.
 //
 // The final check of a resumed job repairs the workloads that differ. Those are recorded when the step ends, also if it

@@ -11,7 +11,15 @@ import type { Executor, RepairedWorkload, StepContext, TemplateRun, Wait } from 
 import { type Step, movedWorkloads } from '../planning/plan.ts';
 import { nameOfStepJob } from '../executors/steps.ts';
 import { beginCancel } from './job-reverting.ts';
-import { type StepOutcome, advanceJob, attemptOf, hasJob, recordRepairs } from './job-steps.ts';
+import {
+  type StepOutcome,
+  advanceJob,
+  attemptOf,
+  beginStep,
+  hasJob,
+  needsBegin,
+  recordRepairs,
+} from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { type OnJobChange, failJob } from './job.ts';
 import type { WaitRecorder } from './wait-recorder.ts';
@@ -43,11 +51,14 @@ export async function runStep(running: RunningJob, step: Step): Promise<void> {
   let failure: string | undefined;
   const repaired: RepairedWorkload[] = [];
   const interruption = interruptOnCancel(running, step);
+  const isBeginning = needsBegin(running.job, step);
+  const call = async (context: StepContext): Promise<StepOutcome> => {
+    if (hasJob(step) && !running.job.isBegun)
+      await running.executor.startTemplate(templateRun(running, step), context);
+    return isBeginning ? {} : perform(running, step, context, repaired);
+  };
   try {
-    if (!step.isSkipped)
-      outcome = await callExecutor(running, step, (context) => perform(running, step, context, repaired), {
-        stopping: interruption.signal,
-      });
+    if (!step.isSkipped) outcome = await callExecutor(running, step, call, { stopping: interruption.signal });
   } catch (error) {
     // An interrupted step has not failed: the process that takes the job over repeats it, or the next decision cancels
     // the job.
@@ -62,6 +73,7 @@ export async function runStep(running: RunningJob, step: Step): Promise<void> {
     const recorded = recordRepairs(transaction, current, repaired, at);
     if (failure !== undefined)
       return failJob(transaction, recorded, running.plan, { step, cause: failure }, at);
+    if (isBeginning) return beginStep(transaction, recorded, step, at);
     return advanceJob(transaction, recorded, running.plan, step, outcome, at);
   });
 }

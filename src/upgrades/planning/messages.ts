@@ -36,7 +36,7 @@ function duration(ms: number): string {
 
 type Text = ((facts: Facts) => string) & { readonly isBeforeWork?: true };
 
-/** The message is recorded before the work of its step. All others are recorded after it. */
+/** The message is recorded when the Job of its step was created. All others are recorded after its work. */
 const beforeWork = (text: (facts: Facts) => string): Text =>
   Object.assign(text, { isBeforeWork: true } as const);
 

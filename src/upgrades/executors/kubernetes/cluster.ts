@@ -145,8 +145,8 @@ export class Cluster {
     return found && parseStepJob(found);
   }
 
-  async createJob(body: object): Promise<StepJob> {
-    return parseStepJob(await this.#send<JobObject>('create', 'jobs', { body }));
+  async createJob(body: object): Promise<void> {
+    await this.#send('create', 'jobs', { body });
   }
 
   /** Without the policy, the API server would leave the pods. */

@@ -72,6 +72,10 @@ export class KubernetesExecutor implements Executor {
       await this.#stepJobs.deleteOfEarlierJobs(cluster, context);
   }
 
+  startTemplate(run: TemplateRun, context: StepContext): Promise<void> {
+    return this.#stepJobs.start(this.#clusterFor(context), run, context);
+  }
+
   runTemplate(run: TemplateRun, context: StepContext): Promise<TemplateResult> {
     return this.#stepJobs.run(this.#clusterFor(context), run, context);
   }

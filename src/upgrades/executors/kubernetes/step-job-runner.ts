@@ -43,10 +43,22 @@ export class StepJobs {
     this.#lock = lock;
   }
 
+  async start(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
+    if (await findJob(cluster, run, context)) return;
+    const template = await readTemplate(cluster, run);
+    await this.#deleteRunning(cluster, context);
+    await this.#assertOwnership(cluster, context);
+    const body = buildStepJob(template, run, context.jobId, Math.ceil(this.#options.stepTimeoutMs / 1000));
+    try {
+      await cluster.createJob(body);
+    } catch (error) {
+      // The answer to an earlier request was lost, or another process has created the Job meanwhile.
+      if (!hasStatus(error, 409) || !(await findJob(cluster, run, context))) throw error;
+    }
+  }
+
   async run(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<TemplateResult> {
-    const existing = await findJob(cluster, run, context);
-    const started = existing ?? (await this.#create(cluster, run, context));
-    const found = await this.#waitForEnd(cluster, run, started, context);
+    const found = await this.#waitForEnd(cluster, run, context);
     if (found.state === 'failed') {
       const message = findTerminationMessage(await this.#readEndedPods(cluster, run, context));
       throw new Error(formatJobFailure(found, message));
@@ -79,20 +91,16 @@ export class StepJobs {
     }
   }
 
-  async #waitForEnd(
-    cluster: Cluster,
-    run: TemplateRun,
-    started: StepJob,
-    context: StepContext,
-  ): Promise<StepJob> {
-    let found: StepJob | undefined = started;
+  async #waitForEnd(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<StepJob> {
+    let found: StepJob | undefined;
     const start = new JobStart({ ...this.#options, runStartedAt: context.runStartedAt });
     let blocked: string | undefined;
     try {
-      for (let pauses = 0; found?.state === 'running' && blocked === undefined; pauses += 1) {
+      for (let pauses = 0; blocked === undefined; pauses += 1) {
         await this.#pause(pauses, cluster, context);
         found = await findJob(cluster, run, context);
-        if (found?.state !== 'running' || pauses < looksBeforePods) continue;
+        if (found?.state !== 'running') break;
+        if (pauses < looksBeforePods) continue;
         const pods = await cluster.listPods(podsOfJob(run.jobName));
         const { hasFailed, reason } = start.check(found, pods, this.#options.runtime.elapsed());
         report(run, context, reason);
@@ -155,21 +163,6 @@ export class StepJobs {
         });
         await this.#pause(pauses, cluster, context);
       }
-  }
-
-  async #create(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<StepJob> {
-    const template = await readTemplate(cluster, run);
-    await this.#deleteRunning(cluster, context);
-    await this.#assertOwnership(cluster, context);
-    const body = buildStepJob(template, run, context.jobId, Math.ceil(this.#options.stepTimeoutMs / 1000));
-    try {
-      return await cluster.createJob(body);
-    } catch (error) {
-      // The answer to an earlier request was lost, or another process has created the Job meanwhile.
-      const existing = hasStatus(error, 409) ? await findJob(cluster, run, context) : undefined;
-      if (existing) return existing;
-      throw error;
-    }
   }
 
   /** Keeps the lock meanwhile. */

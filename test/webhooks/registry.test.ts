@@ -70,6 +70,7 @@ describe('create refuses', () => {
       ],
       [{ service: 'Maps/None.MapServer' }, 'service: there is no service Maps/None.MapServer'],
       [{ service: 'Maps' }, 'service: there is no service Maps'],
+      [{ service: '/World.MapServer' }, 'service: there is no service /World.MapServer'],
       [
         { signatureKey: ' a key with blanks ' },
         'that do not begin with whsec_, without a blank at either end.',

@@ -26,9 +26,6 @@ const start = small(freshRelease, ['A_1', 'A_2', 'B_1']);
 const patch = small(byId('pat_17022022_1250'), ['A_1', 'B_1', 'A_2']);
 const release = small(byId('rel_14072022_2632'), ['A_1', 'A_2', 'B_1', 'C_1']);
 const patchOfRelease = small(byId('pat_22092022_2650'), ['A_1', 'C_1']);
-const firstPatch = { ...small(patch, ['A_1']), isMandatoryUpdate: true };
-const mandatoryPatch = { ...patchOfRelease, isMandatoryUpdate: true };
-const nextRelease = small(byId('rel_18052023_3923'), ['A_1', 'C_1']);
 const manifest = [patch, release, patchOfRelease];
 
 const startSmallPair = (fails?: (workload: string) => boolean) =>
@@ -53,27 +50,6 @@ it('a release with a patch succeeds', async () => {
   expectOneRun(messages, codesOfRelease([2, 1, 1], 2));
   expect(after.release.id).toBe(release.id);
   expect(deaths).toBeGreaterThan(100);
-});
-
-it('an upgrade over three hops succeeds', async () => {
-  const { begin, sweep } = await startPair({
-    start,
-    manifest: [firstPatch, release, mandatoryPatch, nextRelease],
-  });
-  await begin('upgrade', nextRelease.id);
-  const { messages, state, after } = await sweep();
-  expect(state).toBe('success');
-  const [begins, ends] = [3, 3];
-  const hopOf = (codes: readonly number[]) => codes.slice(begins, -ends);
-  const last = codesOfRelease([1, 1]);
-  expectOneRun(messages, [
-    ...last.slice(0, begins),
-    ...hopOf(codesOfPatch(1)),
-    ...hopOf(codesOfRelease([2, 1, 1], 2)),
-    ...hopOf(last),
-    ...last.slice(-ends),
-  ]);
-  expect(after).toMatchObject({ release: { id: nextRelease.id }, patches: [] });
 });
 
 it.each(['nothing is stored', 'the answer is lost'] as const)(

@@ -211,3 +211,23 @@ export function startPublishers(fleet: Fleet, token: string, options: PublisherO
   });
   return { acknowledged, stop, repeats: () => repeats };
 }
+
+/** Creates folders, a change of the replicated state. With `mayRepeat`, requests may be refused or lost. */
+export function startFolderClient(fleet: Fleet, token: string, mayRepeat: boolean) {
+  const acknowledged: string[] = [];
+  const { stop } = startClients(1, async ({ number }) => {
+    const folderName = `Folder${number}`;
+    const answered = fleet.post('/admin/services/createFolder', { folderName }, token);
+    const status = (await (mayRepeat ? answered.catch(() => undefined) : answered))?.status;
+    if (status === 200) acknowledged.push(folderName);
+    else expect(mayRepeat ? [503, undefined] : []).toContain(status);
+    await pause(50);
+  });
+  return { acknowledged, stop };
+}
+
+/** The folders of the client, in order. */
+export async function listFolders(steward: Steward, token: string): Promise<string[]> {
+  const { body } = await steward.get('/admin/services', token);
+  return (body.folders as string[]).filter((name) => name.startsWith('Folder')).sort();
+}

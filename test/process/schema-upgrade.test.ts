@@ -4,14 +4,13 @@
 import { expect, it } from 'vitest';
 import { slotsPerReceiver } from '../../src/webhooks/queue/delivery.ts';
 import { filesWith } from './built-files.ts';
-import { type Fleet, type Start, startClients, startFleet, startPublishers } from './fleet.ts';
+import { type Start, listFolders, startFleet, startFolderClient, startPublishers } from './fleet.ts';
 import { changeSettings, expectDelivered, register, startReceiver, webhooksPath } from './receiver.ts';
 import {
   type InProcessSteward,
   type Steward,
   connect,
   createSeededDatabase,
-  pause,
   signInEverywhere,
   startInProcess,
 } from './steward.ts';
@@ -95,24 +94,6 @@ async function startLoadedFleet(url: string, mayRepeat: boolean) {
       expect(fleet.loggedErrors().filter((line) => !expected.test(line))).toEqual([]);
     },
   };
-}
-
-/** Creates folders, a change of the replicated state. */
-function startFolderClient(fleet: Fleet, token: string, mayRepeat: boolean) {
-  const acknowledged: string[] = [];
-  const { stop } = startClients(1, async ({ number }) => {
-    const folderName = `Folder${number}`;
-    const answer = await fleet.post('/admin/services/createFolder', { folderName }, token);
-    if (answer?.status === 200) acknowledged.push(folderName);
-    else expect(answer?.status).toBe(mayRepeat ? 503 : 200);
-    await pause(50);
-  });
-  return { acknowledged, stop };
-}
-
-async function listFolders(steward: Steward, token: string): Promise<string[]> {
-  const { body } = await steward.get('/admin/services', token);
-  return (body.folders as string[]).filter((name) => name.startsWith('Folder')).sort();
 }
 
 /** Starts a server of the next version. */

@@ -4,7 +4,14 @@
 // process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
 import { impatientAddress } from '../kit/postgres.ts';
-import { type Fleet, type Point, startFleet, startPublishers } from './fleet.ts';
+import {
+  type Fleet,
+  type Point,
+  listFolders,
+  startFleet,
+  startFolderClient,
+  startPublishers,
+} from './fleet.ts';
 import { timesResumed } from '../upgrades/message-codes.ts';
 import {
   changeSettings,
@@ -78,6 +85,7 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     clients: 1,
     pauseMs: 100,
   });
+  const folders = startFolderClient(fleet, token, true);
 
   const points: readonly Point[] = [
     (slot, act) => fleet.proxy(slot).atNextTransaction(act),
@@ -89,6 +97,7 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     (slot, act) => fleet.proxy(slot).loseNextCommit('Tested-').then(act),
   ];
   await injectFaults(fleet, postgres, points, () => tested.acknowledged.length);
+  await folders.stop();
   await upgradeWithKill(fleet, token);
   await Promise.all([tested.stop(), broken.stop()]);
   for (const steward of fleet.running()) await expect.poll(() => countPending(steward), settled).toBe(0);
@@ -102,6 +111,13 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
     const count = async () =>
       ((await steward.get(`${webhooksPath}/${failingId}`, token)).body.failures as { count: number }).count;
     await expect.poll(count).toBe(failures.length);
+  }
+  for (const steward of fleet.running()) {
+    const missing = async () => {
+      const stored = await listFolders(steward, token);
+      return folders.acknowledged.filter((name) => !stored.includes(name));
+    };
+    await expect.poll(missing, settled).toEqual([]);
   }
   const { body } = await fleet.at(1).get('/admin/system/audit?operation=system/jobs/%7Bjob%7D/end', token);
   expect(body.entries).toMatchObject([{ user: null, outcome: 'success', count: 1 }]);
@@ -118,6 +134,7 @@ it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, 
   expect(fleet.loggedErrors()).toEqual([]);
   // Without these checks the test could pass without any load.
   expect(broken.acknowledged.length).toBeGreaterThan(kills * 5);
+  expect(folders.acknowledged.length).toBeGreaterThan(kills * 5);
   expect(tested.repeats()).toBeGreaterThan(0);
 });
 

@@ -6,7 +6,7 @@ import { type Caller, roles } from '../lib/caller.ts';
 import { invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time, ignored } from '../rest/answer.ts';
-import type { OperationCall, RequestContext } from '../rest/call.ts';
+import type { PreparedCall, RequestContext } from '../rest/call.ts';
 import { httpUrl, text } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import type { Outcome } from '../rest/outcome.ts';
@@ -119,7 +119,7 @@ function userOf(store: ReadableStore, caller: Caller): AnswerOf<typeof community
 /** How a token is revoked, whatever the name of the field that has it. */
 export type TokenRevocation = {
   readonly actor: (token: string | undefined, request: RequestContext) => Promise<Actor | undefined>;
-  readonly run: (token: string, call: OperationCall<unknown, unknown>) => Promise<Outcome>;
+  readonly run: (token: string, call: PreparedCall<unknown, unknown, unknown>) => Promise<Outcome>;
 };
 
 /** Acts as `revokeToken`, with the names of OAuth 2.0. */

@@ -1,7 +1,7 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { sessionCookieOf } from '../http/credentials.ts';
+import { cookieOf, sessionCookie, sessionCookieOf } from '../http/credentials.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { plainAddress } from '../lib/address.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
@@ -115,15 +115,15 @@ export function generateTokenOperation({
     }),
     run: async ({ values, request, auditEntry }): Promise<Outcome> => {
       const entry = auditEntry();
-      const hasSession = request.format === 'html' && request.cookie !== undefined;
+      const session = request.format === 'html' ? cookieOf(request, sessionCookie) : undefined;
       const { token, expires } = await signInService.signIn({
         username: values.username,
         password: values.password,
         address: request.address,
-        userAgent: [request.headers['user-agent']].flat()[0],
+        userAgent: request.headers['user-agent'],
         minutes: Math.min(values.expiration, expirationMinutes.max),
         binding: bindingOf(bindingFields(values, request), request.address),
-        replaces: hasSession ? hashToken(request.cookie) : undefined,
+        replaces: session && hashToken(session),
         entryOf: ({ username: user, role }) => ({ ...entry, user, role }),
       });
       const json = { token, expires, ssl: urls.isHttps };
@@ -135,8 +135,8 @@ export function generateTokenOperation({
 }
 
 function tokenRevocation({ tokenService, urls, store, hasProvider }: TokensOptions): TokenRevocation {
-  const tokenToRevoke = (token: string, { cookie }: RequestContext) =>
-    tokenService.tokenToRevoke(token.trim(), cookie);
+  const tokenToRevoke = (token: string, request: RequestContext) =>
+    tokenService.tokenToRevoke(token.trim(), cookieOf(request, sessionCookie));
   return {
     actor: async (token, request) => {
       const owner = token && (await tokenService.ownerOf(tokenToRevoke(token, request)));
@@ -190,7 +190,7 @@ type BindingFields = { client?: string | undefined; referer?: string | undefined
 
 /** Some clients name the referring page only in the header. */
 function bindingFields({ client, referer, ip }: BindingFields, { headers }: RequestContext): BindingFields {
-  return { client, referer: referer ?? [headers.referer].flat()[0], ip };
+  return { client, referer: referer ?? headers.referer, ip };
 }
 
 function bindingProblems({ client, referer, ip = '' }: BindingFields): Problem[] {

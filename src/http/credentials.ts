@@ -52,7 +52,7 @@ export function sessionCookieOf(token: string, isHttps: boolean): string {
   return `${sessionCookie}=${token}; ${cookieAttributes(isHttps)}`;
 }
 
-export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
+export function cookieOf({ headers }: Pick<FastifyRequest, 'headers'>, name: string): string | undefined {
   const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
   return pair?.trim().slice(name.length + 1) || undefined;
 }

@@ -1,4 +1,5 @@
 // What the code of a resource or an operation gets of a request.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../lib/caller.ts';
 import type { Problem } from '../lib/errors.ts';
 import type { Change } from '../store/audit-change.ts';
@@ -34,8 +35,6 @@ export type OperationCall<S, V> = Call<S, V> & {
   ) => Promise<T>;
   /** The entry of the audit trail for an update that a service runs, which records it together with the change. */
   readonly auditEntry: () => AuditEntry;
-  /** Who acts, as the audit trail records it. */
-  readonly actor: Actor | undefined;
 };
 
 export type UpdateOptions<T> = {
@@ -48,12 +47,15 @@ export type UpdateOptions<T> = {
 export type RequestContext = {
   readonly format: Format;
   readonly address: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly cookie: string | undefined;
+  readonly headers: IncomingHttpHeaders;
   readonly query: Form;
 };
 
 /** A check without problems must set `prepared`, which `run` gets. */
 export type Checked<P = unknown> = { readonly problems: readonly Problem[]; readonly prepared?: P };
 
-export type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
+export type PreparedCall<S, V, P> = OperationCall<S, V> & {
+  readonly prepared: P;
+  /** Who acts, as the audit trail records it. */
+  readonly actor: Actor | undefined;
+};

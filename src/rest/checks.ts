@@ -1,7 +1,6 @@
 // The checks of a request, in the order of docs/protocol.md#order-of-checks. The first that fails answers.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Body } from '../http/answers.ts';
-import { clientAddress } from '../http/client-address.ts';
 import { bearerOf, credentialsOf, identifySession } from '../http/credentials.ts';
 import { type ErrorResponse, notFound } from '../http/errors.ts';
 import {
@@ -31,7 +30,6 @@ import {
   type RefusedRequest,
   type RestRequest,
   type Target,
-  contextOf,
   formatsOf,
   guessFormat,
   idsOf,
@@ -40,6 +38,7 @@ import {
   showsForm,
   targetOf,
   usualFormat,
+  withFound,
 } from './request.ts';
 import { type Format, bodyOf, readFormat } from './response.ts';
 import { type Entry, accessOf, changesExisting, fieldsOf } from './tree.ts';
@@ -100,13 +99,13 @@ export async function answer(
   const { entry, isPost, audit } = target;
   const { operation } = entry;
 
-  const read = reached({ ...target, ...(await readForm(target, options)) });
-  const formatted = reached({ ...read, format: requireFormat(read, options) });
-  const identified = reached({ ...formatted, identity: await identifyCaller(formatted, authenticator) });
+  const read = withFound(target, await readForm(target, options));
+  const formatted = withFound(read, { format: requireFormat(read, options) });
+  const identified = withFound(formatted, { identity: await identifyCaller(formatted, authenticator) });
   requireRole(identified.identity?.caller, accessOf(entry));
   options.admit(entry, showsForm(target));
-  if (isPost) operation?.guard(contextOf(identified));
-  const rest = reached({ ...identified, ...(await findSubjectsNow(identified, options.store)) });
+  if (isPost) operation?.guard(identified);
+  const rest = withFound(identified, await findSubjectsNow(identified, options.store));
 
   if (responder && isFramePoll(rest)) return responder.sendFrame(rest, reply);
   if (responder && showsForm(rest)) return responder.sendForm(rest, reply);
@@ -117,15 +116,9 @@ export async function answer(
   refuseKey(rest, opened);
   const { actor, unused, run } = await opened.check();
   if (actor) audit?.actAs(await actor());
-  const outcome = await run();
+  const outcome = await run(audit?.actor);
   requireEntry(rest, operation);
   return send(rest, reply, withIgnored(outcome, [...rest.unknown, ...unused], operation), options);
-}
-
-/** Records what is known now, for the page of an error. */
-function reached<R extends RefusedRequest>(rest: R): R {
-  rest.request.rest = rest;
-  return rest;
 }
 
 function requirePath(request: FastifyRequest, options: RestOptions): RefusedRequest {
@@ -133,9 +126,10 @@ function requirePath(request: FastifyRequest, options: RestOptions): RefusedRequ
   if (!route) throw notFound();
   const target = targetOf(request, route);
   const isAudited = target.isPost && route.entry.operation?.isAudited;
-  const audit = isAudited ? new RequestAudit(options, route.auditName, clientAddress(request)) : undefined;
+  const audit = isAudited ? new RequestAudit(options, route.auditName, target.address) : undefined;
   if (target.entry.items.length === 0) audit?.actOn(target);
-  return reached({ ...target, audit });
+  request.rest = withFound(target, { audit });
+  return request.rest;
 }
 
 function requireMethod(target: Target, { pagesAreDefault }: RestOptions): void {
@@ -148,7 +142,7 @@ async function identifyBearer(target: RefusedRequest, { authenticator }: RestOpt
   const credentials = credentialsOf(target.request, undefined);
   if (credentials.bearer === undefined) return;
   const identity = await authenticator.identify(credentials);
-  reached({ ...target, identity });
+  withFound(target, { identity });
   target.audit?.actAs(actorOf(identity?.caller));
 }
 
@@ -271,13 +265,10 @@ function callsOf(rest: RestRequest, { authenticator, admit }: RestOptions): Call
     caller: identity?.caller,
     tokenHash: known?.tokenHash,
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
-    request: contextOf(rest),
+    request: rest,
     isForm: isPost && (identity?.formToken ?? '') !== '',
     update: (rule, options = {}) => requireAudit(audit).update(rule, checkAgain, options),
     auditEntry: () => requireAudit(audit).createEntry(),
-    get actor() {
-      return audit?.actor;
-    },
   });
 }
 

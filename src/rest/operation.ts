@@ -60,7 +60,7 @@ export type CheckedOperation = {
   readonly actor: (() => Actor | undefined | Promise<Actor | undefined>) | undefined;
   /** The names of known fields that have no effect with the values of the others. */
   readonly unused: readonly string[];
-  readonly run: () => Outcome | Promise<Outcome>;
+  readonly run: (actor: Actor | undefined) => Outcome | Promise<Outcome>;
 };
 
 /** `V` is the type of the values of the fields, and `P` that of what `check` prepares for `run`. */
@@ -123,10 +123,19 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
         async check() {
           const checked = await check?.(call);
           refuseInvalid(checked ? [...problems, ...checked.problems] : problems);
-          // Now the values are complete, and `check` has prepared what `run` gets.
-          const ready = () => ({ ...call, prepared: checked?.prepared }) as PreparedCall<S, Values<F>, P>;
-          const unused = unusedFields(fields, form, call);
-          return { actor: actor && (() => actor(call)), unused, run: () => run(ready()) };
+          return {
+            actor: actor && (() => actor(call)),
+            unused: unusedFields(fields, form, call),
+            // Now the values are complete. A copy of the call would cost as much as reading the form.
+            run: (acting) =>
+              run(
+                Object.assign(call, { prepared: checked?.prepared, actor: acting }) as PreparedCall<
+                  S,
+                  Values<F>,
+                  P
+                >,
+              ),
+          };
         },
       };
     },

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { prefersHtml } from '../http/answers.ts';
 import { clientAddress } from '../http/client-address.ts';
-import { cookieOf, sessionCookie } from '../http/credentials.ts';
+import { cookieOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import type { Identity } from '../lib/caller.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
@@ -40,8 +40,8 @@ type RestRoute = {
   readonly hasPages: boolean;
 };
 
-/** What a path and a method name. */
-export type Target = {
+/** What a path and a method name, and who sends it. */
+export type Target = Pick<RequestContext, 'headers' | 'address'> & {
   readonly request: FastifyRequest;
   readonly entry: Entry;
   readonly segments: readonly string[];
@@ -55,9 +55,7 @@ export type Target = {
 /** Fields of a `GET` stand in both. */
 export type ReadRequest = Target & GivenForm & { readonly query: Form };
 
-type FormattedRequest = ReadRequest & { readonly format: Format };
-
-export type IdentifiedRequest = FormattedRequest & { readonly identity: Identity | undefined };
+export type IdentifiedRequest = ReadRequest & RequestContext & { readonly identity: Identity | undefined };
 
 /** A request that has passed all checks but those of its fields. */
 export type RestRequest = IdentifiedRequest & {
@@ -69,18 +67,29 @@ export type RestRequest = IdentifiedRequest & {
 /** A request that a check refuses: it has what the checks before it have found out. */
 export type RefusedRequest = Target & Partial<RestRequest>;
 
+/** Adds what a check has found out to the request itself, so that the page of an error has it too. */
+export function withFound<R extends RefusedRequest, F extends Partial<RestRequest>>(
+  rest: R,
+  found: F,
+): R & F {
+  return Object.assign(rest, found);
+}
+
 export function targetOf(
   request: FastifyRequest,
   { entry, segments: template, hasPages }: RestRoute,
-): Omit<Target, 'audit'> {
+): Target {
   const params = request.params as Readonly<Record<string, string>>;
   return {
     request,
+    headers: request.headers,
+    address: clientAddress(request),
     entry,
     segments: entry.items.length === 0 ? template : readSegments(template, params),
     hasPages,
     isPost: request.method === 'POST',
     queryText: queryOf(request),
+    audit: undefined,
   };
 }
 
@@ -98,28 +107,14 @@ export function requestedFieldsOf({ entry }: Target): RequestedFields {
 }
 
 /** The page that a redirect leads to shows the notice, not one that is open in another tab. */
-export function noticeCookieOf({ request }: Pick<Target, 'request'>): string | undefined {
-  return request.headers[pollHeader] === undefined ? cookieOf(request, noticeCookie) : undefined;
+export function noticeCookieOf(target: Target): string | undefined {
+  return target.headers[pollHeader] === undefined ? cookieOf(target, noticeCookie) : undefined;
 }
 
 /** Each id in the path, with its place in the tree. */
 export function idsOf({ entry: { route, items }, segments }: Target) {
   const places = route.split('/').flatMap((segment, index) => (segment.startsWith('{') ? index : []));
   return items.map((item, index) => ({ item, segment: segments[places[index] ?? 0] ?? '' }));
-}
-
-export function contextOf({ request, format, query }: FormattedRequest): RequestContext {
-  return {
-    format,
-    query,
-    headers: request.headers,
-    get address() {
-      return clientAddress(request);
-    },
-    get cookie() {
-      return cookieOf(request, sessionCookie);
-    },
-  };
 }
 
 /** Fastify has decoded each segment, so an encoded slash stays inside its segment. */

@@ -18,7 +18,7 @@ import { noteError } from '../http/request-log.ts';
 import { type RestOptions, answer, checkTarget } from './checks.ts';
 import { maxTextBytes } from './form.ts';
 import { multipartOptions } from './multipart.ts';
-import { guessFormat } from './request.ts';
+import { guessFormat, withFound } from './request.ts';
 import type { Resource } from './resource.ts';
 import { bodyOf } from './response.ts';
 import { type Entry, pathTemplate, walk } from './tree.ts';
@@ -124,7 +124,7 @@ async function sendError(
   if (responder && format === 'html') {
     const identity = rest?.identity ?? (await identifySession(request, authenticator.identify));
     const { problems = [], onPage } = error ?? {};
-    return responder.sendError(rest && { ...rest, identity }, reply, response, {
+    return responder.sendError(rest && withFound(rest, { identity }), reply, response, {
       identity,
       problems,
       onPage,

@@ -74,6 +74,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const serverOptions: ServerOptions = {
     logger: options.logger,
     loadMetrics,
+    elapsed: runtime.elapsed,
     trustedProxies: config.TRUSTED_PROXIES,
     bodyLimits,
     isClosing: () => closing !== undefined,

@@ -19,7 +19,7 @@ import type { Config } from '../config/config.ts';
 import type { AssetFiles } from '../console/assets.ts';
 import { infoResource, rootResource, versionNumber } from '../home/root.rest.ts';
 import { showHome } from '../home/pages/home.ts';
-import type { Metrics } from '../http/metrics.ts';
+import type { Metrics, MetricsOptions } from '../http/metrics.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { isUnavailable } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -57,7 +57,7 @@ import { listWebhooks } from '../webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from '../webhooks/webhooks.rest.ts';
 import { targetNames } from './target-names.ts';
 
-export type AppOptions = {
+export type AppOptions = MetricsOptions & {
   readonly config: Config;
   readonly store: Store;
   readonly runtime: Runtime;
@@ -76,10 +76,6 @@ export type AppOptions = {
   /** Failed sign-ins that still count. Default: none. */
   readonly signInLimit?: SignInLimit;
   readonly passwords?: Passwords;
-  /** Whether the metrics of the process and of Node are shown too. */
-  readonly measuresProcess?: boolean | undefined;
-  /** How old the text of the metrics may be. */
-  readonly metricsMaxAgeMs?: number;
   /** Adds hooks that run before all others. */
   readonly extend?: (http: FastifyInstance) => void;
 };

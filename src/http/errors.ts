@@ -11,6 +11,7 @@ import {
   tooLarge,
   usualError,
 } from '../lib/errors.ts';
+import { plainAddress } from '../lib/address.ts';
 import { connectionLimits, maxBodyBytes } from './limits.ts';
 
 /** `code` differs from the status only where clients of this family of APIs expect it. */
@@ -58,15 +59,18 @@ export function toErrorResponse(error: ServiceError | undefined, requestId?: str
   };
 }
 
-export function asServiceError(error: unknown): ServiceError | undefined {
+/** Fastify and its parsers report an error by a status. */
+export function asServiceError(error: unknown, bodyTooLarge = formTooLarge): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode } = error as { statusCode?: unknown };
-  if (statusCode === 413) return tooLarge({ message: `The body must be at most ${maxBodyBytes} bytes.` });
+  if (statusCode === 413) return bodyTooLarge();
   if (statusCode === 415) return unsupportedMediaType();
-  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
-    return unreadableBody();
-  }
-  return undefined;
+  const isRefused = typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500;
+  return isRefused ? unreadableBody() : undefined;
+}
+
+function formTooLarge(): ServiceError {
+  return tooLarge({ message: `The body must be at most ${maxBodyBytes} bytes.` });
 }
 
 export function unsupportedMediaType(
@@ -83,11 +87,14 @@ export function notFound(): ServiceError {
   return usualError('not-found');
 }
 
-export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
+/** `note` gets what is no HTTP: Fastify never sees it, and probes for request smuggling are among it. */
+export function answerBadHttp(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  note: (facts: { readonly code: string; readonly address: string }) => void,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  note({ code: error.code ?? 'unknown', address: plainAddress(socket.remoteAddress ?? '') });
   const status =
     error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
   const reason = STATUS_CODES[status] ?? '';

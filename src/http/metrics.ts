@@ -33,7 +33,12 @@ type StoredValues = Readonly<Record<keyof typeof gauges, number>> & {
 
 type RenderedMetrics = { readonly contentType: string; readonly text: string };
 
-type Options = Build & { readonly measuresProcess?: boolean | undefined; readonly metricsMaxAgeMs?: number };
+export type MetricsOptions = {
+  /** Whether the metrics of the process and of Node are shown too. */
+  readonly measuresProcess?: boolean | undefined;
+  /** How old the text of the metrics may be. */
+  readonly metricsMaxAgeMs?: number;
+};
 
 let processRegistry: Registry | undefined;
 
@@ -58,6 +63,13 @@ export class Metrics {
     name: 'steward_http_requests_total',
     help: 'Requests that have ended. With the status closed, the client left before the answer.',
     labelNames: ['method', 'route', 'status'],
+    registers: [this.registry],
+    collect: () => this.#countRequests(),
+  });
+  readonly #badHttp = new Counter({
+    name: 'steward_http_parse_errors_total',
+    help: 'Connections whose bytes were no HTTP, or that sent their request too slowly, by the code of the error.',
+    labelNames: ['code'],
     registers: [this.registry],
   });
   readonly #attemptDuration = new Histogram({
@@ -92,7 +104,10 @@ export class Metrics {
   readonly #shown: Registry;
   #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
 
-  constructor(read: () => Promise<StoredValues>, { version, commit = '', ...options }: Options) {
+  constructor(
+    read: () => Promise<StoredValues>,
+    { version, commit = '', ...options }: Build & MetricsOptions,
+  ) {
     new Gauge({
       name: 'steward_build_info',
       help: 'Always 1. The labels say which build runs.',
@@ -106,6 +121,10 @@ export class Metrics {
 
   observeRequest(labels: RequestLabels, seconds: number): void {
     this.#requestDuration.observe(labels, seconds);
+  }
+
+  observeBadHttp(code: string): void {
+    this.#badHttp.inc({ code });
   }
 
   observeAttempt(outcome: 'succeeded' | 'failed', seconds: number, failsDelivery: boolean): void {
@@ -133,7 +152,6 @@ export class Metrics {
     this.#endedRuns.reset();
     for (const { operation, state, count } of values.upgrade_jobs_total)
       this.#endedRuns.inc({ operation, state }, count);
-    await this.#countRequests();
     return { contentType: this.#shown.contentType, text: await this.#shown.metrics() };
   }
 

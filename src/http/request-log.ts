@@ -2,7 +2,7 @@
 //
 // A request that is refused for security, that fails, or that the audit trail records as refused is logged as a
 // warning. So these lines do not depend on the level `info`.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorKind, ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
@@ -63,6 +63,23 @@ export function logRequests(app: FastifyInstance, loadMetrics: () => Promise<Met
     });
     done();
   });
+}
+
+type BadHttpOptions = {
+  readonly logger: FastifyBaseLogger;
+  readonly loadMetrics: () => Promise<Metrics>;
+  readonly elapsed: () => number;
+};
+
+/** Each is counted. A line names one address a second at most, because a client can send many. */
+export function badHttpLog({ logger, loadMetrics, elapsed }: BadHttpOptions) {
+  let quietUntil = 0;
+  return (facts: { readonly code: string; readonly address: string }) => {
+    void loadMetrics().then((metrics) => metrics.observeBadHttp(facts.code));
+    if (elapsed() < quietUntil) return;
+    quietUntil = elapsed() + 1000;
+    logger.warn(facts, 'refused bytes that are no HTTP');
+  };
 }
 
 function factsOf(request: FastifyRequest, status: number | 'closed', warning: RequestWarning | undefined) {

@@ -24,7 +24,7 @@ import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorRes
 import { connectionLimits, maxBodyBytes, maxHeaders, maxParamLength, serverLimits } from './limits.ts';
 import type { Metrics } from './metrics.ts';
 import { limitPipelines } from './request-end.ts';
-import { logRequests, noteError, unroutableEnd } from './request-log.ts';
+import { badHttpLog, logRequests, noteError, unroutableEnd } from './request-log.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -40,6 +40,7 @@ declare module 'fastify' {
 export type ServerOptions = {
   readonly logger: FastifyBaseLogger;
   readonly loadMetrics: () => Promise<Metrics>;
+  readonly elapsed: () => number;
   readonly trustedProxies: BlockList;
   readonly bodyLimits: BodyLimits;
   readonly isClosing: () => boolean;
@@ -64,7 +65,8 @@ function refuseSchema(): never {
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { logger, trustedProxies, bodyLimits, isClosing } = options;
+  const { logger, trustedProxies, bodyLimits, isClosing, loadMetrics } = options;
+  const noteBadHttp = badHttpLog(options);
   const app = fastify({
     loggerInstance: logger,
     genReqId: createRequestIds(trustedProxies),
@@ -78,7 +80,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     exposeHeadRoutes: false,
     // A test checks every regular expression. The router would check those of the routes at each start.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength, allowUnsafeRegex: true },
-    clientErrorHandler: answerBadHttp,
+    clientErrorHandler: (error, socket) => answerBadHttp(error, socket, noteBadHttp),
     rewriteUrl: ({ url = '/' }) => options.routedUrl(routableUrl(url)),
     // The router still refuses some targets, such as `http://`.
     frameworkErrors: (_error, request, reply) => void sendError(notFound(), request, reply, options),
@@ -90,7 +92,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
-  logRequests(app, options.loadMetrics);
+  logRequests(app, loadMetrics);
   options.extend?.(app);
   limitAnswersInMemory(app);
   app.addHook('onRequest', (request, reply, done) => {

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { SharedAnswers } from '../http/answers.ts';
 import { credentialsOf } from '../http/credentials.ts';
-import { notFound } from '../http/errors.ts';
+import { asServiceError, notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
 import type { Caller, Identify } from '../lib/caller.ts';
 import { ServiceError, usualError } from '../lib/errors.ts';
@@ -137,13 +137,13 @@ function answerError(
   reply: FastifyReply,
   namespace: string,
 ): FastifyReply {
-  const error = bodyErrorOf(thrown);
+  const error = asServiceError(thrown, requestTooLarge);
   // An address beneath the endpoint is no SOAP address, so the error handler of the root answers.
   if (request.is404 && error?.kind === 'not-found') throw error;
   const fault = toFault(error, namespace);
   const { version } = formatOf(request.headers);
   // The HTTP body itself is refused, so the status does not depend on the version of SOAP.
-  const isBadBody = error?.kind === 'invalid' && statusCodeOf(thrown) === 400;
+  const isBadBody = error?.kind === 'invalid' && error !== thrown;
   return sendFault(
     { version, fault: isBadBody ? { ...fault, status: 400 } : fault, error: error ?? thrown },
     request,
@@ -164,16 +164,4 @@ function sendFault(
   request.faultElement = fault.element ?? null;
   const { status, headers, body } = toFaultResponse(version, fault, known);
   return reply.code(status).headers(headers).send(body);
-}
-
-/** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */
-function bodyErrorOf(error: unknown): ServiceError | undefined {
-  if (error instanceof ServiceError) return error;
-  const statusCode = statusCodeOf(error);
-  if (statusCode === 413) return requestTooLarge();
-  return statusCode === 400 ? new ServiceError('invalid', 'The request cannot be read.') : undefined;
-}
-
-function statusCodeOf(error: unknown): unknown {
-  return (error as { statusCode?: unknown }).statusCode;
 }

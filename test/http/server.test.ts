@@ -218,10 +218,23 @@ describe('bytes of a request', () => {
     expect(answer?.status).toBe(status);
   });
 
-  it('bytes that are not HTTP get a short response', async () => {
-    const answer = await ask(port, 'NONSENSE\r\n\r\n');
-    expect(answer?.status).toBe(400);
-    expect(answer?.body).toContain('{"status":"error","error":{"code":400');
+  it('bytes that are not HTTP get a short response, are counted, and logged once a second', async () => {
+    const own = await startServer();
+    const { port: ownPort } = new URL(await own.listen());
+    const badHttp = () => own.logLines.filter((line) => line.includes('no HTTP'));
+    for (let sent = 0; sent < 2; sent += 1) {
+      const answer = await ask(Number(ownPort), 'NONSENSE\r\n\r\n');
+      expect(answer?.status).toBe(400);
+      expect(answer?.body).toContain('{"status":"error","error":{"code":400');
+    }
+    const facts = { level: 40, code: 'HPE_INVALID_METHOD', address: '127.0.0.1' };
+    expect(badHttp().map((line) => JSON.parse(line) as unknown)).toMatchObject([facts]);
+    expect((await own.get('/metrics')).body).toContain(
+      'steward_http_parse_errors_total{code="HPE_INVALID_METHOD"} 2',
+    );
+    await own.runtime.advance(1000);
+    await ask(Number(ownPort), 'NONSENSE\r\n\r\n');
+    expect(badHttp()).toHaveLength(2);
   });
 
   it('two Host headers are refused', async () => {

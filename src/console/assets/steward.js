@@ -197,8 +197,8 @@ let news;
 
 /**
  * Reads the page again and updates the banner, the navigation and the parts with `data-live`, whose value is the time
- * between two reads in seconds; 0 means after a filter only. A page without such parts reads only its frame, and
- * seldom. The server renders all of it. While no answer arrives, the connection strip says so, and nothing on the page
+ * between two reads in seconds; 0 means seldom, and after a filter. A page without such parts reads only its frame,
+ * and seldom. The server renders all of it. While no answer arrives, the connection strip says so, and nothing on the page
  * looks fresh.
  */
 function keepLive() {
@@ -222,6 +222,8 @@ function keepLive() {
   // Of the last answer. A page that changes all the time is read less often the larger it is.
   let size = 0;
   let timer;
+  // The read that counts. A newer one, for example with another filter, ends it.
+  let reading;
 
   function showTitle(state) {
     const percent = document.querySelector('[data-percent]')?.dataset.percent;
@@ -310,12 +312,16 @@ function keepLive() {
 
   async function refresh() {
     clearTimeout(timer);
+    reading?.abort();
+    const own = new AbortController();
+    reading = own;
+    setTimeout(() => own.abort(), 10_000);
     try {
       const poll = live.length > 0 ? 'page' : 'frame';
       const response = await fetch(location.href, {
         headers: { accept: 'text/html', 'steward-poll': poll, 'if-none-match': tag },
         cache: 'no-store',
-        signal: AbortSignal.timeout(10_000),
+        signal: own.signal,
       });
       const { ok, status } = response;
       if ((status === 401 || status === 403) && status !== openedWith) {
@@ -332,6 +338,7 @@ function keepLive() {
         showConnection(document.body.dataset.connection);
       } else await showAnswer(response);
     } catch {
+      if (own !== reading) return undefined;
       showLost('Not connected');
     }
     return wait();

@@ -2,7 +2,9 @@
 // last build.
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
+  mkdtempSync,
   readdirSync,
   realpathSync,
   renameSync,
@@ -24,7 +26,7 @@ const inputs = ['src', 'wsdl', 'scripts', 'package.json', 'package-lock.json', '
  * Its time is that of the start of the last build, so that a file that was saved during the build counts as
  * changed.
  */
-const mark = 'dist/.built';
+const mark = '.built';
 
 /** The time of the last change. That of a directory tells that a file was added or removed. */
 function changedAt(path) {
@@ -34,7 +36,7 @@ function changedAt(path) {
 }
 
 export function isBuildCurrent(checkout) {
-  const builtAt = statSync(join(checkout, mark), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const builtAt = statSync(join(checkout, 'dist', mark), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   if (!existsSync(join(checkout, 'dist/main.js'))) return false;
   return inputs.every((input) => changedAt(join(checkout, input)) < builtAt);
 }
@@ -59,17 +61,21 @@ async function build() {
   const startedAt = new Date();
   const { bundle } = await import('./bundle.js');
   const { writeDeclarations } = await import('./declarations.js');
-  // A build that fails leaves the one before, and processes that start meanwhile find all their files.
-  const folder = join(root, 'dist.new');
-  rmSync(folder, { recursive: true, force: true });
+  // A build that fails leaves the one before. Two builds at the same time have folders of their own.
+  const folder = mkdtempSync(join(root, 'dist.new-'));
+  const old = `${folder}-old`;
+  process.once('exit', () => [folder, old].forEach((one) => rmSync(one, { recursive: true, force: true })));
   await bundle(entries, folder);
   writeDeclarations(folder);
   const commit = findCommit(root);
   if (commit !== undefined) writeFileSync(join(folder, 'commit'), commit);
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  renameSync(folder, join(root, 'dist'));
-  writeFileSync(join(root, mark), '');
-  utimesSync(join(root, mark), startedAt, startedAt);
+  writeFileSync(join(folder, mark), '');
+  utimesSync(join(folder, mark), startedAt, startedAt);
+  chmodSync(folder, 0o755);
+  // Between these lines there is no build for an instant, instead of as long as removing the files takes.
+  const dist = join(root, 'dist');
+  if (existsSync(dist)) renameSync(dist, old);
+  renameSync(folder, dist);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -12,11 +12,7 @@ export const name = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9]{0,31}$/, 'must be a letter and up to 31 letters or digits');
 
-export const flag = z
-  .string()
-  .toLowerCase()
-  .pipe(z.enum(['true', 'false'], 'must be true or false'))
-  .transform((value) => value === 'true');
+export const flag = z.stringbool({ truthy: ['true'], falsy: ['false'], error: 'must be true or false' });
 
 export function integerText(from: number, to: number) {
   const rule = `must be an integer from ${from} to ${to}`;

@@ -290,9 +290,9 @@ async function answerResource(
 
 /** Otherwise a change whose fields all have other names here would succeed and change nothing. */
 function requireKnownField({ entry, form, unknown }: RestRequest): void {
+  if (unknown.length === 0 || !changesExisting(entry)) return;
   const known = Object.keys(fieldsOf(entry));
-  if (unknown.length === 0 || !changesExisting(entry) || known.some((name) => Object.hasOwn(form, name)))
-    return;
+  if (known.some((name) => Object.hasOwn(form, name))) return;
   const given = shortNames(unknown).join(', ');
   throw invalid([{ message: `None of the given fields is known: ${given}. Known are ${known.join(', ')}.` }]);
 }

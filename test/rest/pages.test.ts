@@ -1,5 +1,7 @@
 // Pages in a browser: sessions, forms that keep their input, redirects, and commands to copy.
 import { beforeAll, describe, expect, it } from 'vitest';
+import { audiences } from '../../src/catalog/catalog.ts';
+import { readNotice, writeNotice } from '../../src/console/notice.ts';
 import { perFile } from '../kit/cleanup.ts';
 import { password, startServer } from '../kit/server.ts';
 import { formOf } from '../upgrades/page-kit.ts';
@@ -203,7 +205,10 @@ describe('a form of something that was changed meanwhile', () => {
     expect(version).not.toBe('');
     await server.runtime.advance(1000);
     // Without a version the API compares nothing.
-    expect((await server.post(`${path}/edit`, { token, description: 'Theirs' })).statusCode).toBe(200);
+    expect(
+      (await server.post(`${path}/edit`, { token, description: 'Theirs', access: 'organization' }))
+        .statusCode,
+    ).toBe(200);
 
     const api = await server.post(`${path}/edit`, { token, description: 'Mine', version });
     expect([api.statusCode, api.json()]).toEqual([
@@ -221,6 +226,8 @@ describe('a form of something that was changed meanwhile', () => {
     const refused = await submit(`${path}/edit`, { description: 'Mine', version });
     expect(refused.statusCode).toBe(409);
     expect(refused.body).toContain('<li>Description is now: Theirs</li>');
+    // The page names a choice as the form does.
+    expect(refused.body).toContain(`<li>Visible to is now: ${audiences.organization}</li>`);
     expect(refused.body).toContain('>Mine</textarea>');
     expect(await description()).toBe('Theirs');
 
@@ -416,3 +423,19 @@ it.each(['/admin', '/admin/services/createFolder', '/admin/nope', '/services'])(
     });
   },
 );
+
+describe('the notice of an operation', () => {
+  const read = (cookie: string) => readNotice(cookie.split(';', 1)[0]?.split('=')[1]);
+
+  it('keeps its link', () => {
+    const notice = { text: 'Created.', link: { name: 'Maps', href: '/admin/services/Maps' } };
+    expect(read(writeNotice(notice, true))).toMatchObject(notice);
+  });
+
+  it('loses a link with which a browser would drop the cookie', () => {
+    const link = { name: 'n'.repeat(1000), href: `/admin/${'h'.repeat(2000)}` };
+    const cookie = writeNotice({ text: 't'.repeat(500), link }, true);
+    expect(cookie.length).toBeLessThan(4096);
+    expect(read(cookie)).toEqual({ text: 't'.repeat(500), link: undefined, isProblem: false });
+  });
+});

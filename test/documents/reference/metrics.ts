@@ -1,6 +1,7 @@
 // Renders docs/reference/metrics.md from the registry of a running server that has answered requests and attempted
 // deliveries.
 import { type Registry, collectDefaultMetrics } from 'prom-client';
+import { ask } from '../../hard/wire.ts';
 import { type Server, startServer } from '../../kit/server.ts';
 import { code, formatPage, table } from './markdown.ts';
 
@@ -62,6 +63,7 @@ async function exercise(server: Server): Promise<void> {
   const token = server.token('administrator');
   await server.get('/health');
   await server.get('/nowhere');
+  await ask(Number(new URL(await server.listen()).port), 'NONSENSE\r\n\r\n');
   server.httpClient.receiver = ({ url }) => (url.endsWith('/works') ? 200 : 500);
   for (const path of ['works', 'fails']) {
     const created = await server.post('/admin/services/webhooks/create', {
@@ -82,6 +84,7 @@ const meanings: Readonly<Record<string, string>> = {
   route:
     'The path template as in the OpenAPI document, such as `/admin/services/webhooks/{webhook}`; `unknown` for a path without a route.',
   status: 'The HTTP status of the answer.',
+  code: 'What is wrong with the bytes, as Node names it.',
   outcome: 'How the attempt ended.',
   operation: 'The kind of the job.',
   state: 'The state in which the run ended.',

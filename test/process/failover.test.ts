@@ -19,8 +19,7 @@ const foldersOf = async (steward: Client, token: string) => {
 
 it('every process shows the state of a promoted replica, whenever it reconnects, and loses no event', async () => {
   const primary = await startSeededPostgres();
-  const address = impatientAddress(primary.url);
-  const proxies = [await startProxy(address), await startProxy(address)] as const;
+  const proxies = [await startProxy(primary.url), await startProxy(primary.url)] as const;
   const [first, second] = [await startInProcess(proxies[0].url), await startInProcess(proxies[1].url)];
   onTestFinished(async () => void (await Promise.all([first.stop(), second.stop()])));
   const token = await signInEverywhere([first, second]);

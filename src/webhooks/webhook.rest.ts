@@ -49,7 +49,9 @@ import {
   headersAfter,
   rotateKey,
 } from './registry.ts';
+import { requestToJson } from './sending/delivery-request.ts';
 import { maskHeaders } from './sending/headers.ts';
+import type { OutgoingRequest } from './sending/http-client.ts';
 import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
 import {
   type Webhook,
@@ -143,7 +145,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       const undelivered = await countUndelivered(store, [subject], at);
       return webhookToJson(store, subject, at, undelivered.get(subject.id));
     },
-    view: showWebhook(store),
+    view: showWebhook(store, (webhook) => exampleRequest(webhook, deps)),
     resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
       edit: editOperation(deps),
@@ -182,6 +184,15 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       ping: pingOperation(deps),
     },
   });
+}
+
+/** Always the same, as long as the webhook is not changed. */
+function exampleRequest(webhook: Webhook, { request }: WebhookDeps): OutgoingRequest {
+  const { id: webhookId, updatedAt, changeTypes } = webhook;
+  const type = eventTypeNames.find((name) => changeTypes.includes('*') || changeTypes.includes(name));
+  const event = eventOf(exampleEvent(type), webhookId, updatedAt);
+  const delivery = newDelivery({ id: webhookId, webhookId, event, isPing: true }, updatedAt);
+  return requestToJson(delivery, webhook, updatedAt, request);
 }
 
 /** The key of an answer, which no other answer has. */

@@ -185,6 +185,16 @@ describe('deliveries', () => {
     expect(await see(`${path}/${first?.id}`)).toContain(`href="${path}/${second?.id}">Was redelivered`);
   });
 
+  it('show the example of a webhook byte for byte as it is sent', async () => {
+    const format = { contentType: 'application/x-www-form-urlencoded', bodyFormat: 'payload' };
+    const { id } = await hooks.register({ changeTypes: 'ServiceDeleted', ...format });
+    const page = (await see(`${all}/${id}`)).replaceAll('&quot;', '"');
+    await hooks.act(`${id}/ping`, { changeType: 'ServiceDeleted' });
+    await hooks.settle();
+    expect(hooks.arrivals[0]?.body).toMatch(/^payload=\{"folderName"/);
+    expect(page).toContain(`\n\n${hooks.arrivals[0]?.body}</pre>`);
+  });
+
   it('show that the first attempt is due or in progress', async () => {
     const { id } = await hooks.register();
     hooks.httpClient.receiver = blackHole;

@@ -12,7 +12,7 @@ import type { OutgoingRequest } from '../sending/http-client.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { renderOutcome, renderSubject } from './deliveries.ts';
-import { deliveryHref, formatAddress, renderDeliveryState, webhookHref } from './parts.ts';
+import { deliveryHref, formatAddress, formatHeaders, renderDeliveryState, webhookHref } from './parts.ts';
 import { renderActivate } from './webhooks.ts';
 
 /** A payload may have 256 KiB. */
@@ -159,12 +159,6 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
 function describeRequest({ state, attempts }: Delivery): string {
   if (attempts.length > 0) return 'What the last attempt sent:';
   return state === 'pending' ? 'What the next attempt will send:' : 'What a redelivery would send:';
-}
-
-function formatHeaders(headers: Readonly<Record<string, string>>): string {
-  return Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n');
 }
 
 /** Text that is no JSON stays as it is. */

@@ -43,6 +43,12 @@ export function formatAddress({ hookUrl }: Pick<Webhook, 'hookUrl'>): string {
   return `${new URL(hookUrl).protocol}//${formatReceiver({ hookUrl })}`;
 }
 
+export function formatHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
+
 /** What needs attention most comes first. */
 export const healthMarks: Readonly<Record<WebhookHealth, Mark>> = {
   deactivated: { label: 'Deactivated', colour: 'bad' },

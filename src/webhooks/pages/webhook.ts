@@ -10,10 +10,18 @@ import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type Delivery, endOf } from '../queue/delivery.ts';
 import { countUndelivered } from '../queue/redelivery.ts';
+import type { OutgoingRequest } from '../sending/http-client.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, isDeactivated, previousKeyUntil, readHealth } from '../webhook.ts';
 import { renderDeliveries } from './deliveries.ts';
-import { deliveryHref, explainHealth, formatAddress, healthMarks, renderHealth } from './parts.ts';
+import {
+  deliveryHref,
+  explainHealth,
+  formatAddress,
+  formatHeaders,
+  healthMarks,
+  renderHealth,
+} from './parts.ts';
 import { renderRecovery } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 import { renderActivate, renderPing, renderService } from './webhooks.ts';
@@ -26,7 +34,10 @@ const maxRead = 100;
 /** How long the page shows the result of a ping. */
 const pingShownMs = 3_600_000;
 
-export function showWebhook(store: ReadableStore): View<Webhook> {
+export function showWebhook(
+  store: ReadableStore,
+  exampleFor: (webhook: Webhook) => OutgoingRequest,
+): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here, now } = page;
     const filter = { webhookId: webhook.id };
@@ -64,7 +75,7 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
             </div>
           </section>
         </div>
-        <div>${renderDetails(page, store)}</div>
+        <div>${renderDetails(page, store)} ${renderExample(webhook, exampleFor(webhook))}</div>
       </div>`;
   };
 }
@@ -88,6 +99,24 @@ function renderResult(page: PageContext<Webhook>, label: string, delivery: Deliv
     ${link}, ${renderAgo(endOf(attempt), page.now)}:
     <strong>${status ?? 'none'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}
   </p>`;
+}
+
+/** In the words of those who write the receiver. */
+function renderExample(webhook: Webhook, { headers, body }: OutgoingRequest): Html {
+  const isForm = webhook.contentType === 'application/x-www-form-urlencoded';
+  return html`<h2>What the receiver gets</h2>
+    <p>
+      A POST with ${isForm ? html`the form field <code>payload</code>, which is JSON` : 'JSON as its body'}. Read the bytes of the
+      body before you decode them, check <code>webhook-signature</code> against them, and answer with a status from 200 to 299.
+      An event that comes again has the same <code>webhook-id</code>.
+    </p>
+    <details>
+      <summary>An example, as it is sent</summary>
+      <pre tabindex="0" data-copy>POST ${formatAddress(webhook)}
+${formatHeaders(headers)}
+
+${body}</pre>
+    </details>`;
 }
 
 function renderDetails(page: PageContext<Webhook>, store: ReadableStore): Html {

@@ -69,7 +69,10 @@ const headers = {
 
 function requestOf({ type, description, data, example }: EventType, components: Components): Json {
   const [json, form] = contentTypes;
-  const schema = components.reference('schemas', `${type}Event`, bodySchema(type, toJsonSchema(data)));
+  const dataSchema = toJsonSchema(data);
+  // The body format of the webhook decides.
+  const envelope = components.reference('schemas', `${type}Event`, bodySchema(type, dataSchema));
+  const schema = { anyOf: [envelope, components.reference('schemas', `${type}Payload`, dataSchema)] };
   const body = {
     id: '0f5c4f1e-8f0f-4d7e-9d35-0b7f0e6b9a41',
     type,
@@ -95,7 +98,7 @@ function requestOf({ type, description, data, example }: EventType, components: 
     requestBody: {
       required: true,
       content: {
-        [json]: { schema, example: body },
+        [json]: { schema, examples: { envelope: { value: body }, payload: { value: example.data } } },
         [form]: {
           schema: {
             type: 'object',

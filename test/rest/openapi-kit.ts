@@ -6,6 +6,7 @@ export type Schema = {
   type?: string | string[];
   properties?: Record<string, Schema>;
   required?: string[];
+  anyOf?: Schema[];
   enum?: unknown[];
   minimum?: number;
   maximum?: number;

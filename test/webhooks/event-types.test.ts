@@ -65,7 +65,13 @@ it('the OpenAPI document has the types under webhooks', async () => {
   const document = (await hooks.get('/admin/openapi.json')).json<{
     webhooks: Record<
       string,
-      { post: { requestBody: { content: Record<string, { schema: object; example: unknown }> } } }
+      {
+        post: {
+          requestBody: {
+            content: Record<string, { schema: object; examples: Record<string, { value: unknown }> }>;
+          };
+        };
+      }
     >;
     components: { schemas: Record<string, object> };
   }>();
@@ -74,13 +80,14 @@ it('the OpenAPI document has the types under webhooks', async () => {
   for (const { type, schema, example } of types) {
     const { 'application/json': json, 'application/x-www-form-urlencoded': form } =
       document.webhooks[type]?.post.requestBody.content ?? {};
+    const refs = ['Event', 'Payload'].map((name) => ({ $ref: `#/components/schemas/${type}${name}` }));
     expect(json).toMatchObject({
-      schema: { $ref: `#/components/schemas/${type}Event` },
-      example: { type, data: example },
+      schema: { anyOf: refs },
+      examples: { envelope: { value: { type, data: example } }, payload: { value: example } },
     });
     expect(form?.schema).toMatchObject({ properties: { payload: { contentSchema: json?.schema } } });
     const event = document.components.schemas[`${type}Event`];
     expect(event).toMatchObject({ properties: { data: schema } });
-    expect(z.fromJSONSchema(event as never).safeParse(json?.example).error).toBeUndefined();
+    expect(z.fromJSONSchema(event as never).safeParse(json?.examples.envelope?.value).error).toBeUndefined();
   }
 });

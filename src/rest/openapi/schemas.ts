@@ -44,6 +44,9 @@ export function formSchema(
   const described = Object.entries(fields).map(([name, field]) => [name, describeField(field)] as const);
   const own = described.map(([name, field]) => [name, fieldSchema(field, formType)] as const);
   const needed = described.flatMap(([name, { isRequired }]) => (isRequired ? name : []));
+  // The members of an object may stand for fields of their names.
+  const objects = described.flatMap(([name, { spreads }]) => (spreads ? name : []));
+  const ways = [needed, ...objects.map((name) => [name])].map((required) => ({ required }));
   return {
     type: 'object',
     properties: {
@@ -52,7 +55,7 @@ export function formSchema(
       ),
       ...Object.fromEntries(own),
     },
-    ...(needed.length > 0 && { required: needed }),
+    ...(needed.length > 0 && (objects.length === 0 ? ways[0] : { anyOf: ways })),
   };
 }
 

@@ -124,8 +124,11 @@ type Described = Schema & { description?: string; $ref?: string; pattern?: strin
 /** The fields of the form, or of the query of a resource. */
 function fieldTable({ parameters, requestBody }: Operation): string {
   const form = requestBody?.content['multipart/form-data']?.schema;
+  const [usual, ...instead] = form?.anyOf?.map(({ required = [] }) => required) ?? [form?.required ?? []];
+  const unless =
+    instead.length > 0 ? `, unless ${instead.map((names) => code(names.join())).join(' or ')} has it` : '';
   const inForm = Object.entries(form?.properties ?? {}).map(
-    ([name, schema]) => [name, schema as Described, form?.required?.includes(name) ?? false] as const,
+    ([name, schema]) => [name, schema as Described, usual?.includes(name) ?? false] as const,
   );
   const inQuery = parameters
     .filter((parameter) => parameter.in === 'query')
@@ -138,7 +141,7 @@ function fieldTable({ parameters, requestBody }: Operation): string {
   const rows = fields.map(([name, schema, required]) => [
     code(name),
     plain(allowed(schema)),
-    required ? 'required' : schema.default === undefined ? '' : code(JSON.stringify(schema.default)),
+    required ? `required${unless}` : schema.default === undefined ? '' : code(JSON.stringify(schema.default)),
     plain(schema.description ?? ''),
   ]);
   return table(['Field', 'Allowed', 'Default', 'Meaning'], rows);

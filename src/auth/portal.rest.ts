@@ -5,13 +5,10 @@ import type { PublicUrls } from '../http/urls.ts';
 import { type Caller, roles } from '../lib/caller.ts';
 import { invalidField, usualError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
-import { type AnswerOf, answerObject, time, ignored } from '../rest/answer.ts';
-import type { PreparedCall, RequestContext } from '../rest/call.ts';
+import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { httpUrl, text } from '../rest/field-types.ts';
 import { type Operation, operation } from '../rest/operation.ts';
-import type { Outcome } from '../rest/outcome.ts';
 import { type Resource, folder, resource } from '../rest/resource.ts';
-import type { Actor } from '../store/audit-entry.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { findKey } from './key.ts';
 import { expirationMinutes, hashToken, tokens } from './token.ts';
@@ -62,16 +59,8 @@ const serverTokenAnswer = answerObject('ServerToken', 'The token for an address.
   ssl: z.boolean().describe('Whether the server is reached by https.'),
 });
 
-const revokedAnswer = answerObject('Revoked', 'The token is not valid any more.', {
-  ignored,
-  success: z.literal(true),
-});
-
-export function portalResources(
-  options: PortalOptions,
-  revokeToken: Operation,
-  revocation: TokenRevocation,
-): Record<string, Resource> {
+/** `revokeToken` has the names of OAuth 2.0. */
+export function portalResources(options: PortalOptions, revokeToken: Operation): Record<string, Resource> {
   const { store, portal } = options;
   const communitySelf = resource({
     title: 'Signed-in user',
@@ -101,7 +90,7 @@ export function portalResources(
     ),
     oauth2: {
       ...folder({ title: 'OAuth 2.0', description: 'Revokes tokens, for clients.', access: 'anyone' }, {}),
-      operations: { revokeToken: oauthRevokeTokenOperation(revokeToken, revocation) },
+      operations: { revokeToken },
     },
     portals: folder(
       { title: 'Portals', description: 'The server as a portal, for clients.', access: 'anyone' },
@@ -114,41 +103,6 @@ export function portalResources(
 function userOf(store: ReadableStore, caller: Caller): AnswerOf<typeof communitySelfAnswer> {
   const { username, role } = requireOwnUser(store, caller);
   return { username, role: caller?.role ?? role, fullName: username };
-}
-
-/** How a token is revoked, whatever the name of the field that has it. */
-export type TokenRevocation = {
-  readonly actor: (token: string | undefined, request: RequestContext) => Promise<Actor | undefined>;
-  readonly run: (token: string, call: PreparedCall<unknown, unknown, unknown>) => Promise<Outcome>;
-};
-
-/** Acts as `revokeToken`, with the names of OAuth 2.0. */
-function oauthRevokeTokenOperation(revokeToken: Operation, revocation: TokenRevocation): Operation {
-  const { title, description, access, whileReadOnly, refusals, guard } = revokeToken;
-  return operation({
-    title,
-    description,
-    access,
-    whileReadOnly,
-    refusals,
-    guard,
-    fields: {
-      auth_token: text({ to: 1024, control: 'password' }).optional().describe('The token to end.'),
-      token: text({ to: 1024, control: 'password' })
-        .optional()
-        .meta({
-          description: 'The token to end, if auth_token is absent.',
-          unused: ({ auth_token: other }) => other !== undefined,
-        }),
-    },
-    answer: revokedAnswer,
-    actor: ({ values, request }) => revocation.actor(values.auth_token ?? values.token, request),
-    run: async (call) => {
-      const token = call.values.auth_token ?? call.values.token;
-      if (token === undefined) throw invalidField('auth_token', 'is required, or token.');
-      return { ...(await revocation.run(token, call)), json: { success: true } };
-    },
-  });
 }
 
 /**

@@ -1,7 +1,7 @@
 // REST resource of the caller's own account: `security/self`, with the sessions, the password and the keys.
 import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
-import { type ServiceError, invalidField } from '../lib/errors.ts';
+import { invalidField } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { text } from '../rest/field-types.ts';
@@ -67,7 +67,7 @@ export function selfResource(options: SelfOptions): Resource {
     resources: { keys: ownKeysResource(options) },
     operations: {
       changePassword: changePasswordOperation(options),
-      endSession: endSessionOperation(options),
+      endSession: endSessionOperation(),
     },
   });
 }
@@ -121,7 +121,7 @@ function changePasswordOperation({ store, signInService }: SelfOptions): Operati
   });
 }
 
-function endSessionOperation({ store, runtime }: SelfOptions): Operation {
+function endSessionOperation(): Operation {
   return operation({
     title: 'End session',
     form: 'elsewhere',
@@ -131,25 +131,19 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     fields: { id: text({ to: 128 }).describe('The id of the session, as security/self lists it.') },
     refusesKeys: () => true,
     run: async ({ values: { id }, caller, update }) => {
-      const user = requireOwnUser(store, caller);
-      const session = sessionsOf(store, user, runtime.now()).find((some) => some.id === id);
-      if (!session) throw noSuchSession();
       await update(
-        (transaction) => {
-          // Another request may have ended it meanwhile.
-          if (!transaction.get(tokens, session.hash)) throw noSuchSession();
+        (transaction, at) => {
+          const user = requireOwnUser(transaction, caller);
+          const session = sessionsOf(transaction, user, at).find((some) => some.id === id);
+          if (!session) throw invalidField('id', 'there is no own session with this id.');
           transaction.remove(tokens, session.hash);
         },
         {
-          target: `security/users/${user.username}`,
+          target: `security/users/${caller?.username ?? ''}`,
           changes: () => compareFields({ session: id }, {}),
         },
       );
       return succeeded('The session has ended.', ownAccount);
     },
   });
-}
-
-function noSuchSession(): ServiceError {
-  return invalidField('id', 'there is no own session with this id.');
 }

@@ -4,15 +4,16 @@ import * as z from 'zod';
 import { cookieOf, sessionCookie, sessionCookieOf } from '../http/credentials.ts';
 import type { PublicUrls } from '../http/urls.ts';
 import { plainAddress } from '../lib/address.ts';
-import { type Problem, ServiceError } from '../lib/errors.ts';
-import { answerObject, time, ignored } from '../rest/answer.ts';
+import { type Problem, ServiceError, invalidField } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import { answerObject, ignored, successAnswer, time } from '../rest/answer.ts';
 import { choice, integer, text } from '../rest/field-types.ts';
 import { maxNextLength, ownPath } from '../rest/request.ts';
 import type { RequestContext } from '../rest/call.ts';
 import { type Operation, operation } from '../rest/operation.ts';
 import type { Outcome } from '../rest/outcome.ts';
 import { type Resource, resource } from '../rest/resource.ts';
-import { type PortalOptions, type TokenRevocation, portalResources } from './portal.rest.ts';
+import { type PortalOptions, portalResources } from './portal.rest.ts';
 import type { SignInService } from './sign-in-service.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes, hashToken } from './token.ts';
@@ -68,12 +69,32 @@ const tokenAnswer = answerObject('Token', 'A new token.', {
   ssl: z.boolean().describe('Whether the server is reached by https.'),
 });
 
+const revokedAnswer = answerObject('Revoked', 'The token is not valid any more.', {
+  ignored,
+  success: z.literal(true),
+});
+
 export function tokensResource(options: TokensOptions): Resource {
-  const revocation = tokenRevocation(options);
+  const token = text({ to: 1024, control: 'password' }).describe('The token to end.');
   const operations = {
     generateToken: generateTokenOperation(options),
-    revokeToken: revokeTokenOperation(revocation),
+    revokeToken: revokeTokenOperation(options, {
+      fields: { token },
+      answer: successAnswer,
+      success: { status: 'success' },
+    }),
   };
+  const oauthRevokeToken = revokeTokenOperation(options, {
+    fields: {
+      auth_token: token.optional(),
+      token: token.optional().meta({
+        description: 'The token to end, if auth_token is absent.',
+        unused: ({ auth_token: other }) => other !== undefined,
+      }),
+    },
+    answer: revokedAnswer,
+    success: { success: true },
+  });
   return resource({
     title: 'Token service',
     description: 'Issues and revokes tokens.',
@@ -82,7 +103,7 @@ export function tokensResource(options: TokensOptions): Resource {
     // The other resources are for programs.
     page: (_root, [name = '', ...beneath]) =>
       name in operations && beneath.length === 0 ? undefined : ['generateToken'],
-    resources: portalResources(options, operations.revokeToken, revocation),
+    resources: portalResources(options, oauthRevokeToken),
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });
@@ -134,20 +155,40 @@ export function generateTokenOperation({
   });
 }
 
-function tokenRevocation({ tokenService, urls, store, hasProvider }: TokensOptions): TokenRevocation {
-  const tokenToRevoke = (token: string, request: RequestContext) =>
-    tokenService.tokenToRevoke(token.trim(), cookieOf(request, sessionCookie));
-  return {
-    actor: async (token, request) => {
-      const owner = token && (await tokenService.ownerOf(tokenToRevoke(token, request)));
-      return owner ? { user: owner.username, role: owner.role } : undefined;
+type TokenFields = { readonly token?: string | undefined; readonly auth_token?: string | undefined };
+
+type Revocation = Pick<Operation, 'fields' | 'answer'> & { readonly success: Readonly<Record<string, Json>> };
+
+function revokeTokenOperation(
+  { tokenService, urls, store, hasProvider }: TokensOptions,
+  { fields, answer, success }: Revocation,
+): Operation {
+  const tokenToRevoke = ({ auth_token, token = '' }: TokenFields, request: RequestContext) =>
+    tokenService.tokenToRevoke((auth_token ?? token).trim(), cookieOf(request, sessionCookie));
+  return operation({
+    title: 'Revoke token',
+    description: 'Ends a token at once. In a browser it ends the session.',
+    access: 'anyone',
+    whileReadOnly: 'allowed',
+    refusals: ['forbidden'],
+    fields,
+    answer,
+    // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
+    guard: ({ format, headers }) => {
+      if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
-    run: async (token, { request, actor, auditEntry }) => {
+    actor: async ({ values, request }) => {
+      const owner = await tokenService.ownerOf(tokenToRevoke(values, request));
+      return owner && { user: owner.username, role: owner.role };
+    },
+    run: async ({ values, request, actor, auditEntry }) => {
+      const token = tokenToRevoke(values, request);
+      if (token === '') throw invalidField('auth_token', 'is required, or token.');
       // Without this condition, unknown tokens would wait for the updates of all processes, and delay them.
-      if (actor) await tokenService.revoke(tokenToRevoke(token, request), auditEntry());
+      if (actor) await tokenService.revoke(token, auditEntry());
       const user = findUser(store, actor?.user ?? '');
       return {
-        json: { status: 'success' },
+        json: success,
         ...(hasProvider && user && sourceOf(user) === 'oidc'
           ? { seeOther: urls.tokensPath('oidc/signOut') }
           : {
@@ -160,23 +201,6 @@ function tokenRevocation({ tokenService, urls, store, hasProvider }: TokensOptio
         }),
       };
     },
-  };
-}
-
-function revokeTokenOperation({ actor, run }: TokenRevocation): Operation {
-  return operation({
-    title: 'Revoke token',
-    description: 'Ends a token at once. In a browser it ends the session.',
-    access: 'anyone',
-    whileReadOnly: 'allowed',
-    refusals: ['forbidden'],
-    fields: { token: text({ to: 1024, control: 'password' }).describe('The token to end.') },
-    // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
-    guard: ({ format, headers }) => {
-      if (format === 'html' && isForeignSite(headers)) throw foreignForm();
-    },
-    actor: ({ values, request }) => actor(values.token, request),
-    run: (call) => run(call.values.token, call),
   });
 }
 

@@ -4,6 +4,7 @@
 // because a large catalog takes hundreds of milliseconds. One text is rendered at a time, and callers share a
 // rendering that has not begun: it will show every change that was made before their calls.
 import { createMutex } from '../lib/async.ts';
+import { type Json, SharedJson, toTexts } from '../lib/json.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type Folder, type Service, type ServiceAccess, folders, services } from './catalog.ts';
@@ -59,6 +60,19 @@ export class CatalogCache {
     const waiting = this.#waiting.get(key) ?? this.#mutex(() => this.#render(key, texts));
     this.#waiting.set(key, waiting);
     return waiting;
+  }
+
+  /** The JSON of the head and the services of one folder, which all callers of one audience share. */
+  servicesJson(
+    key: string,
+    head: () => { readonly [key: string]: Json },
+    services: () => readonly { readonly [key: string]: Json }[],
+  ): SharedJson {
+    return new SharedJson(
+      () => ({ ...head(), services: services() }),
+      (space) =>
+        this.content(`${key} ${space}`, () => toTexts({ ...head(), services: [] }, services(), space)),
+    );
   }
 
   async #render(key: string, texts: () => Iterable<string>): Promise<Content> {

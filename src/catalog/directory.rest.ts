@@ -1,8 +1,8 @@
 // REST resources of the catalog for clients: names and types of the services that the caller may see.
 import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
-import { SharedJson, toText } from '../lib/json.ts';
-import { type AnswerOf, answerObject } from '../rest/answer.ts';
+import type { SharedJson } from '../lib/json.ts';
+import { answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf, folderOrServiceNotFound, fullNameOf, isStarted, rootFolder } from './catalog.ts';
@@ -65,20 +65,13 @@ function list(
 ): SharedJson {
   const audience = audienceOf(caller);
   const version = currentVersion();
-  const json = (): AnswerOf<typeof directoryAnswer> => {
-    const { folders, byFolder } = catalogCache.listing(audience);
-    return {
-      currentVersion: version,
-      folders: folderName === rootFolder ? folders : [],
-      services: (byFolder.get(folderName) ?? []).filter(isStarted).map((service) => ({
-        name: fullNameOf(service),
-        type: service.type,
-      })),
-    };
-  };
-  return new SharedJson(json, (space) =>
-    catalogCache.content(`directory ${space} ${version} ${audience} ${folderName}`, () => [
-      toText(json(), space),
-    ]),
+  const listing = () => catalogCache.listing(audience);
+  return catalogCache.servicesJson(
+    `directory ${version} ${audience} ${folderName}`,
+    () => ({ currentVersion: version, folders: folderName === rootFolder ? listing().folders : [] }),
+    () => {
+      const started = listing().byFolder.get(folderName)?.filter(isStarted) ?? [];
+      return started.map((service) => ({ name: fullNameOf(service), type: service.type }));
+    },
   );
 }

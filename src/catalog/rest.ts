@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { Caller } from '../lib/caller.ts';
 import { type Problem, ServiceError } from '../lib/errors.ts';
-import { type Json, SharedJson, toTexts } from '../lib/json.ts';
+import type { Json, SharedJson } from '../lib/json.ts';
 import { answerObject, openAnswerObject } from '../rest/answer.ts';
 import { toNfc } from '../lib/text.ts';
 import { text } from '../rest/field-types.ts';
@@ -367,7 +367,6 @@ function requireMaySetAccess(caller: Caller, access: ServiceAccess | undefined):
   }
 }
 
-/** The services of a folder. A large catalog is serialized once for all callers of an audience. */
 function listingJson(
   { catalogCache }: CatalogOptions,
   folderName: string,
@@ -376,11 +375,5 @@ function listingJson(
 ): SharedJson {
   const audience = audienceOf(caller);
   const services = () => (catalogCache.listing(audience).byFolder.get(folderName) ?? []).map(ownJson);
-  return new SharedJson(
-    () => ({ ...head(), services: services() }),
-    (space) =>
-      catalogCache.content(`json ${space} ${audience} ${folderName}`, () =>
-        toTexts({ ...head(), services: [] }, services(), space),
-      ),
-  );
+  return catalogCache.servicesJson(`json ${audience} ${folderName}`, head, services);
 }

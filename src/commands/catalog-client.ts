@@ -14,83 +14,63 @@ export type ServiceDescription = Readonly<Record<SoapField, string>>;
 /** A catalog of 50,000 services has a few hundred thousand. */
 const maxElements = 500_000;
 
-export class CatalogClient {
+export type CatalogClient = {
   /** The address that the server gives its clients. */
   readonly ownAddress: string;
-  readonly #send: Send;
-  readonly #address: URL;
-  readonly #namespace: string;
-  readonly #token: string | undefined;
-
-  private constructor(
-    send: Send,
-    address: URL,
-    token: string | undefined,
-    { namespace, ownAddress }: { namespace: string; ownAddress: string },
-  ) {
-    this.#send = send;
-    this.#address = address;
-    this.#token = token;
-    this.#namespace = namespace;
-    this.ownAddress = ownAddress;
-  }
-
-  /** Asks for the WSDL, which names the namespace of requests. The default one is used if there is no WSDL. */
-  static async connect(send: Send, given: URL, token: string | undefined): Promise<CatalogClient> {
-    const address = new URL(given);
-    address.search = '';
-    address.hash = '';
-    const wsdlAddress = new URL(address);
-    wsdlAddress.search = 'wsdl';
-    const { status, body } = await send(wsdlAddress, { method: 'GET' });
-    const wsdl = status === 200 ? readWsdl(body) : undefined;
-    return new CatalogClient(send, address, token, {
-      namespace: wsdl?.namespace ?? defaultNamespace,
-      ownAddress: wsdl?.ownAddress ?? address.href,
-    });
-  }
-
-  async folders(): Promise<string[]> {
-    const names = childOf(await this.#call('GetFolders'), 'FolderNames');
-    return entriesOf(names, 'String').map(({ text }) => text);
-  }
-
+  readonly folders: () => Promise<string[]>;
   /** An empty name is the root. */
-  async services(folderName: string): Promise<ServiceDescription[]> {
-    const argument = `<FolderName>${escapeText(folderName)}</FolderName>`;
-    const list = childOf(await this.#call('GetServiceDescriptionsEx', argument), 'ServiceDescriptions');
-    return entriesOf(list, 'ServiceDescription').map(readDescription);
-  }
+  readonly services: (folderName: string) => Promise<ServiceDescription[]>;
+};
 
-  async #call(operation: string, content = ''): Promise<XmlElement> {
-    const { status, body } = await this.#send(this.#address, {
-      method: 'POST',
-      headers: {
-        'content-type': 'text/xml; charset=utf-8',
-        soapaction: '""',
-        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
-      },
-      body: wrapEnvelope(
-        '1.1',
-        `<soap:Body><${operation} xmlns="${escapeAttribute(this.#namespace)}">${content}</${operation}></soap:Body>`,
-      ),
-    });
+/** Asks for the WSDL, which names the namespace of requests. The default one is used if there is no WSDL. */
+export async function connectCatalog(
+  send: Send,
+  given: URL,
+  token: string | undefined,
+): Promise<CatalogClient> {
+  const address = new URL(given.origin + given.pathname);
+  const { status, body: wsdl } = await send(new URL('?wsdl', address), { method: 'GET' });
+  const { namespace = defaultNamespace, ownAddress = address.href } =
+    (status === 200 && readWsdl(wsdl)) || {};
+  const headers = {
+    'content-type': 'text/xml; charset=utf-8',
+    soapaction: '""',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+
+  const call = async (operation: string, content = ''): Promise<XmlElement> => {
+    const element = `<${operation} xmlns="${escapeAttribute(namespace)}">${content}</${operation}>`;
+    const body = wrapEnvelope('1.1', `<soap:Body>${element}</soap:Body>`);
+    const answer = await send(address, { method: 'POST', headers, body });
     try {
-      return readAnswer(body, operation);
+      return readAnswer(answer.body, operation);
     } catch (error) {
-      const where = `${this.#address.href}: ${operation} (HTTP ${status})`;
+      const where = `${address.href}: ${operation} (HTTP ${answer.status})`;
       throw new RequestError(`${where}: ${(error as Error).message}`, { cause: error });
     }
-  }
+  };
+
+  return {
+    ownAddress,
+    folders: async () => {
+      const names = childOf(await call('GetFolders'), 'FolderNames');
+      return entriesOf(names, 'String').map(({ text }) => text);
+    },
+    services: async (folderName) => {
+      const argument = `<FolderName>${escapeText(folderName)}</FolderName>`;
+      const list = childOf(await call('GetServiceDescriptionsEx', argument), 'ServiceDescriptions');
+      return entriesOf(list, 'ServiceDescription').map(readDescription);
+    },
+  };
 }
 
-function readWsdl(bytes: Buffer): { namespace: string; ownAddress: string | undefined } | undefined {
+function readWsdl(bytes: Buffer): { namespace: string; ownAddress?: string | undefined } | undefined {
   try {
     const definitions = parse(bytes);
     const namespace = attributeOf(definitions, 'targetNamespace');
     const port = childOf(childOf(definitions, 'service'), 'port');
     const ownAddress = attributeOf(childOf(port, 'address'), 'location');
-    return namespace === undefined || namespace === '' ? undefined : { namespace, ownAddress };
+    return namespace ? { namespace, ownAddress } : undefined;
   } catch {
     return undefined;
   }

@@ -14,9 +14,9 @@ const slowMs = 200;
 /** The time in milliseconds, with fractions, on a clock that all processes share. */
 export const now = () => performance.timeOrigin + performance.now();
 
-/** Returns the addresses of each kind. */
-export async function startReceivers({ answering = 0, blackHoles = 0, slow = 0, failing = 0 }) {
-  const child = fork(file, [JSON.stringify({ answering, blackHoles, slow, failing })]);
+/** Returns the addresses of each kind. Those of `closing` share a port, and close each connection after its answer. */
+export async function startReceivers({ answering = 0, blackHoles = 0, slow = 0, failing = 0, closing = 0 }) {
+  const child = fork(file, [JSON.stringify({ answering, blackHoles, slow, failing, closing })]);
   const [urls] = await once(child, 'message');
   let received = 0;
   let latencies = [];
@@ -63,17 +63,26 @@ async function run(counts) {
         reply(response);
       });
     });
+  const answerOrHold = (response) => (held ? held.push(response) : answer(response));
   const kinds = {
-    answering: createReceiver((response) => (held ? held.push(response) : answer(response))),
+    answering: createReceiver(answerOrHold),
+    closing: createReceiver((response) => answerOrHold(response.setHeader('connection', 'close'))),
     slow: createReceiver((response) => setTimeout(answer, slowMs, response)),
     failing: createReceiver((response) => answer(response, 500)),
     blackHoles: () => createServer((socket) => socket.on('error', () => undefined)),
   };
 
-  async function listen(server) {
-    server.listen(0, '127.0.0.1');
+  async function listen(server, host = '127.0.0.1') {
+    server.listen({ port: 0, host, backlog: 4096 });
     await once(server, 'listening');
     return `http://127.0.0.1:${server.address().port}/hook`;
+  }
+
+  /** Thousands of receivers: every address of 127.0.0.0/8 leads here. */
+  async function listenForAll(server, count) {
+    const url = await listen(server, '0.0.0.0');
+    const addressOf = (n) => `127.${1 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}`;
+    return Array.from({ length: count }, (_, n) => url.replace('127.0.0.1', addressOf(n)));
   }
 
   process.on('message', (message) => {
@@ -86,7 +95,10 @@ async function run(counts) {
   process.on('disconnect', () => process.exit());
   const urls = {};
   for (const [kind, count] of Object.entries(counts))
-    urls[kind] = await Promise.all(Array.from({ length: count }, () => listen(kinds[kind]())));
+    urls[kind] =
+      kind === 'closing'
+        ? await listenForAll(kinds.closing(), count)
+        : await Promise.all(Array.from({ length: count }, () => listen(kinds[kind]())));
   process.send(urls);
   setInterval(() => {
     if (reported === received) return;

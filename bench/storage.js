@@ -11,6 +11,7 @@ import { measurePublish } from './storage/publish.js';
 import { measureEmptying, measureSnapshot } from './storage/rough.js';
 import { measureStart } from './storage/start.js';
 import { measureSweeps } from './storage/sweeps.js';
+import { measureWebhooks } from './storage/webhooks.js';
 
 const parts = {
   start: measureStart,
@@ -21,6 +22,7 @@ const parts = {
   find: measureFind,
   snapshot: measureSnapshot,
   emptying: measureEmptying,
+  webhooks: measureWebhooks,
 };
 
 const { values: given, positionals } = parseArgs({

@@ -23,10 +23,20 @@ export type Stopwatch = {
   readonly stop: () => void;
 };
 
+/** Node's timers take no longer time, and end at once if they are given one. */
+const maxTimerMs = 2 ** 31 - 1;
+
+async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  const options = signal === undefined ? {} : { signal };
+  let left = ms;
+  for (; left > maxTimerMs; left -= maxTimerMs) await timeout(maxTimerMs, undefined, options);
+  await timeout(left, undefined, options);
+}
+
 export const realRuntime: Runtime = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
-  sleep: (ms, signal) => timeout(ms, undefined, signal === undefined ? {} : { signal }),
+  sleep,
   yieldToEventLoop: () => immediate(),
   // Without `toLowerCase`, V8 keeps the parts from which `randomUUID` has joined the text, about 400 bytes.
   newId: () => randomUUID().toLowerCase(),

@@ -2,6 +2,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { createLimiter, withTimeout } from '../../src/lib/async.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 /** Starts work with a timeout of one second. `isAborted` returns whether the signal of the work is aborted. */
@@ -58,6 +59,18 @@ describe('work with a timeout', () => {
     await result;
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
+});
+
+it('a pause of more than 24.8 days does not end at once', async () => {
+  const stopping = new AbortController();
+  let hasEnded = false;
+  const end = () => (hasEnded = true);
+  const sleeping = realRuntime.sleep(2 ** 31, stopping.signal).then(end, () => undefined);
+  await realRuntime.sleep(20);
+  expect(hasEnded).toBe(false);
+  stopping.abort();
+  await sleeping;
+  expect(hasEnded).toBe(false);
 });
 
 describe('a limiter', () => {

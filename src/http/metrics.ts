@@ -99,15 +99,12 @@ export class Metrics {
     name: name as keyof typeof gauges,
     gauge: new Gauge({ name: `steward_${name}`, help, registers: [this.registry] }),
   }));
-  readonly #read: () => Promise<StoredValues>;
+  readonly #read: () => StoredValues;
   readonly #maxAgeMs: number;
   readonly #shown: Registry;
   #rendered: { readonly at: number; readonly metrics: Promise<RenderedMetrics> } | undefined;
 
-  constructor(
-    read: () => Promise<StoredValues>,
-    { version, commit = '', ...options }: Build & MetricsOptions,
-  ) {
+  constructor(read: () => StoredValues, { version, commit = '', ...options }: Build & MetricsOptions) {
     new Gauge({
       name: 'steward_build_info',
       help: 'Always 1. The labels say which build runs.',
@@ -144,7 +141,7 @@ export class Metrics {
   }
 
   async #render(): Promise<RenderedMetrics> {
-    const values = await this.#read();
+    const values = this.#read();
     for (const { name, gauge } of this.#gauges) gauge.set(values[name]);
     // The store has the totals, so the counters start from zero each time.
     this.#evictions.reset();

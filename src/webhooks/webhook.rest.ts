@@ -39,7 +39,12 @@ import {
 import { showWebhook } from './pages/webhook.ts';
 import { maxCountedDeliveries } from './queue/delivery-filter.ts';
 import { newDelivery, recoverableStates } from './queue/delivery.ts';
-import { type Requested, countUndelivered, requestRedeliveries } from './queue/redelivery.ts';
+import {
+  type Requested,
+  countRecoverable,
+  countUndelivered,
+  requestRedeliveries,
+} from './queue/redelivery.ts';
 import {
   activateWebhook,
   deactivateWebhook,
@@ -234,15 +239,13 @@ function activateOperation({ store, runtime }: WebhookDeps): Operation<Webhook> 
         skipsDismissed: true,
         newId: runtime.newId,
       };
-      const counts =
+      const counted =
         redeliver &&
-        (await countUndelivered(store, [subject], request.requestedAt, { most: maxCountedDeliveries }));
+        (await countRecoverable(store, [subject], request.requestedAt, { most: maxCountedDeliveries }));
       const requested = await update(
         (transaction, at) => {
           activateWebhook(transaction, subject.id, at);
-          return counts
-            ? requestRedeliveries(transaction, [subject.id], { counts, isWhole: true }, request)
-            : undefined;
+          return counted ? requestRedeliveries(transaction, [subject.id], counted, request) : undefined;
         },
         { changes: (result) => (result ? compareFields({}, answerOf(result)) : []) },
       );

@@ -141,7 +141,6 @@ export async function list(store: Store, webhookId: string): Promise<string[]> {
 export async function snapshot({ deliveries }: Store) {
   return {
     pending: deliveries.pending(),
-    oldest: await deliveries.oldestPendingAt(),
     pages: await Promise.all(['a', 'b', 'c'].map((webhookId) => deliveries.page({ webhookId }, 0, 100))),
   };
 }

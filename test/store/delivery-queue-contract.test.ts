@@ -39,7 +39,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       );
       expect(outcomes).toEqual([1, 1, 1, 1, 'full', 'full']);
       const kept = [1, 2, 3, 4].map((n) => delivery(`a${n}`, 1));
-      expect(store.deliveries.pending()).toEqual({ count: 4, bytes: bytesOf(...kept) });
+      expect(store.deliveries.pending()).toMatchObject({ count: 4, bytes: bytesOf(...kept) });
     });
 
     it('runs the rule on a state that has every update before the call', async ({ store }) => {
@@ -105,6 +105,18 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await store.deliveries.findEvent('later', 20)).toMatchObject({ publishedAt: 20 });
       expect(await list(store, 'a')).toEqual(['a1']);
     });
+  });
+
+  it('knows when the oldest pending delivery was created', async ({ store }) => {
+    const oldestAt = () => store.deliveries.pending().oldestAt;
+    expect(oldestAt()).toBeUndefined();
+    await publish(store, delivery('a1', 5), delivery('a2', 3));
+    expect(oldestAt()).toBe(3);
+    await claim(store, 9);
+    await end(store, 'a2', 9);
+    await expect.poll(oldestAt, { timeout: 5_000 }).toBe(5);
+    await end(store, 'a1', 9);
+    expect(oldestAt()).toBeUndefined();
   });
 
   it('returns frozen deliveries', async ({ store }) => {

@@ -43,16 +43,17 @@ async function request(
   return redelivery;
 }
 
+const countMatched = (store: Store, of: string[], given: Partial<CountRequest> = {}) =>
+  store.deliveries.countMatched({
+    webhooks: of.map((id) => ({ id })),
+    filter: { states: ['failed', 'discarded', 'missed'] },
+    requestedAt: 40,
+    most: 9,
+    ...given,
+  });
+
 const count = async (store: Store, of: string[], given: Partial<CountRequest> = {}) =>
-  Object.fromEntries(
-    await store.deliveries.countMatched({
-      webhooks: of.map((id) => ({ id })),
-      filter: { states: ['failed', 'discarded', 'missed'] },
-      requestedAt: 40,
-      most: 9,
-      ...given,
-    }),
-  );
+  Object.fromEntries((await countMatched(store, of, given)).counts);
 
 const linksOf = async (store: Store, ...of: string[]) => {
   const found = await Promise.all(of.map((id) => store.deliveries.find(id)));
@@ -69,7 +70,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await store.deliveries.publish(added, { eventId: 'e', at: 1 })).toBe(1);
       expect(await store.deliveries.publish(added, { eventId: 'e', at: 2 })).toBe(1);
       await enqueue(store, missed('b2', 2));
-      expect(store.deliveries.pending()).toEqual({ count: 1, bytes: bytesOf(pending) });
+      expect(store.deliveries.pending()).toMatchObject({ count: 1, bytes: bytesOf(pending) });
       expect(await store.deliveries.find('b1')).toEqual(missed('b1', 1));
       expect(await (await openElsewhere(store)).deliveries.find('b2')).toEqual(missed('b2', 2));
       expect((await claim(store, 9)).ids).toEqual(['a1']);
@@ -102,7 +103,7 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       });
       expect(original).toMatchObject({ state: 'failed', redeliveredAs: as });
       expect(await linksOf(store, 'a2', 'a3', 'a4', 'a5', 'b1')).toEqual([null, null, null, null, null]);
-      expect(store.deliveries.pending()).toEqual({
+      expect(store.deliveries.pending()).toMatchObject({
         count: 2,
         bytes: bytesOf(delivery('a1', 1), missed('a6', 2)),
       });
@@ -201,13 +202,8 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
 
     it('counts only what ended after a moment of each webhook', async ({ store }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2'].map((id, n) => missed(id, n)));
-      const counted = await store.deliveries.countMatched({
-        webhooks: [{ id: 'a', endedAfter: 1 }, { id: 'b' }],
-        filter: { states: ['failed', 'discarded', 'missed'] },
-        requestedAt: 40,
-        most: 9,
-      });
-      expect(Object.fromEntries(counted)).toEqual({ a: 1, b: 2 });
+      const given = { webhooks: [{ id: 'a', endedAfter: 1 }, { id: 'b' }] };
+      expect(await count(store, [], given)).toEqual({ a: 1, b: 2 });
     });
   });
 

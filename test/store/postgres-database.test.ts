@@ -196,7 +196,7 @@ it('refuses a call that waits too long for a connection, and stays available', a
   onTestFinished(() => blocker.end());
   await blocker.query('begin; lock table finished');
   // The only connection is idle at the moment of both calls.
-  const calls = await Promise.allSettled([store.deliveries.eventTypes(), store.deliveries.oldestPendingAt()]);
+  const calls = await Promise.allSettled([store.deliveries.eventTypes(), store.deliveries.find('a1')]);
   expect(calls).toMatchObject(Array(2).fill({ reason: { message: 'The database is busy.' } }));
   expect(store.problems()).toEqual([]);
 });

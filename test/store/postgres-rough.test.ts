@@ -1,14 +1,17 @@
 // Tests the PostgreSQL store where a database is rougher than the default: its settings, few connections, a crash that
 // undoes claims, clocks that differ, and webhooks with many deliveries.
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
+import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
+import { webhooks } from '../../src/webhooks/webhook.ts';
 import { impatientAddress, withLimits } from '../kit/postgres.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { createTestDatabase } from './backends.ts';
-import { row, rows } from './definitions.ts';
+import { row, rows, webhook } from './definitions.ts';
 import {
   attempted,
   claim,
@@ -19,6 +22,7 @@ import {
   end,
   ended,
   list,
+  ping,
   publish,
   retry,
 } from './deliveries.ts';
@@ -111,6 +115,19 @@ describe('a transaction that PostgreSQL aborts', () => {
     await expect(idle).rejects.toMatchObject({ kind: 'unavailable', message: 'The database is busy.' });
     expect(database.problems).toEqual([]);
   });
+
+  it.each(['53200', '53400'])(
+    'for want of memory does not make the database unavailable: %s',
+    async (code) => {
+      const { url } = await createTestDatabase();
+      const database = openDatabase(url);
+      const raise = `do $$ begin raise exception using errcode = '${code}'; end $$`;
+      await expect(database.ask(raise)).rejects.toMatchObject({ message: 'The database is busy.' });
+      expect(database.problems).toEqual([]);
+      await expect(database.ask(raise.replace(code, '53100'))).rejects.toMatchObject({ kind: 'unavailable' });
+      expect(database.problems).not.toEqual([]);
+    },
+  );
 
   it('is repeated if it was an update', async () => {
     const database = await createTestDatabase();
@@ -242,6 +259,45 @@ describe('two processes whose clocks differ by three minutes', () => {
   });
 });
 
+describe('many webhooks that wait', () => {
+  const webhookIds = numbered('w', 300);
+
+  it('cost a claim no more than few', async () => {
+    const store = await (await createTestDatabase()).open();
+    const all = webhookIds.map((webhookId, n) => delivery(`a${n}`, 1, { webhookId }));
+    await publish(store, ...all);
+    await claim(store, 1, 4);
+    const sent = vi.spyOn(pg.Client.prototype, 'query');
+    onTestFinished(() => sent.mockRestore());
+    const { ids } = await claim(store, 1, 4);
+    expect(ids).toHaveLength(4);
+    const lengths = sent.mock.calls.flatMap(([query]) =>
+      ((query as { values?: unknown[] }).values ?? []).map((value) =>
+        Array.isArray(value) ? value.length : 1,
+      ),
+    );
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(8);
+    sent.mockRestore();
+    const rest = await claimAll(store, 1);
+    expect(rest.ids).toHaveLength(webhookIds.length - 8);
+  });
+
+  it('are not hidden by those that cannot be claimed', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open({ runtime: timelessRuntime });
+    await publish(store, ...webhookIds.map((webhookId, n) => delivery(`a${n}`, 1, { webhookId })));
+    const [, ...others] = webhookIds;
+    await database.ask(
+      `insert into emptied (webhook_id, up_to, discarded_at) select unnest($1::text[]), 999, 5`,
+      [others],
+    );
+    let claimed: string[] = [];
+    for (let n = 0; claimed.length === 0 && n <= webhookIds.length / 100; n += 1)
+      ({ ids: claimed } = await claim(store, 1, 100));
+    expect(claimed).toEqual(['a0']);
+  });
+});
+
 describe('a webhook with many deliveries', () => {
   const many = 2_500;
   const publishMany = (store: Store) => publish(store, ...numbered('a', many).map((id) => delivery(id, 1)));
@@ -291,14 +347,29 @@ describe('a webhook with many deliveries', () => {
     await realRuntime.yieldToEventLoop();
     expect(errors).toEqual([]);
     expect(await database.ask('select from queue')).toHaveLength(left.length);
-    // Nobody claims them any more, also if the webhook is activated again and gets new events.
+    // Nobody claims them any more. If the webhook is activated again, its new events wait until it is emptied.
     const other = await database.open({ runtime: timelessRuntime });
-    await publish(other, delivery('a9999', 9));
-    expect((await claimAll(other, 9)).ids).toEqual(['a9999']);
+    await publish(other, delivery('a9999', 9), ping('a10000', 9), delivery('b1', 9));
+    expect((await claimAll(other, 9)).ids.sort()).toEqual(['a10000', 'b1']);
+    await end(other, 'a10000', 9);
+    await end(other, 'b1', 9);
+    // What has not been discarded yet counts as undelivered, but the number is not known.
+    const matching = { webhooks: [{ id: 'a' }], filter: { states: ['discarded' as const] }, most: 1e6 };
+    const countDiscarded = () => other.deliveries.countMatched({ ...matching, requestedAt: 9 });
+    expect(await countDiscarded()).toEqual({ counts: new Map([['a', many - left.length]]), isWhole: false });
+    const redelivery = { id: 'r', webhookId: 'a', filter: { states: ['failed' as const] }, requestedAt: 9 };
+    await other.update((transaction) => {
+      transaction.put(webhooks, webhook('a'));
+      transaction.put(redeliveries, redelivery);
+    });
+    const redeliver = () => other.deliveries.redeliver(redelivery, { most: 1, at: 9, newId: randomUUID });
+    expect(await redeliver()).toEqual({ created: 0, isDone: false });
     await database.open({ leaseMs: 500 });
-    await expect.poll(() => database.ask('select id from queue')).toEqual([{ id: 'a9999' }]);
-    expect((await other.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
     await expect.poll(() => database.ask('select from emptied')).toEqual([]);
+    expect(await countDiscarded()).toEqual({ counts: new Map([['a', many]]), isWhole: true });
+    expect(await redeliver()).toEqual({ created: 0, isDone: true });
+    expect((await claimAll(other, 9)).ids).toEqual(['a9999']);
+    expect((await other.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
   });
 
   it('keeps the newest discarded deliveries', async () => {
@@ -308,8 +379,36 @@ describe('a webhook with many deliveries', () => {
     });
     await publish(store, ...numbered('a', 1_200).map((id, n) => delivery(id, n)));
     await discard(store, 'a', 5_000);
-    expect(await list(store, 'a')).toEqual(numbered('a', 1_200).slice(-10).reverse());
+    await expect.poll(() => list(store, 'a')).toEqual(numbered('a', 1_200).slice(-10).reverse());
     expect(store.deliveries.evicted()).toBe(1_190);
+  });
+
+  it('loses what exceeds a limit that is lower after a restart, also without new deliveries', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await store.update((transaction) => transaction.put(webhooks, webhook('a')));
+    await publish(store, ...numbered('a', 30).map((id) => delivery(id, 1)));
+    await discard(store, 'a', 5);
+    await store.close();
+    const other = await database.open({ retention: { deliveries: { history: 1, recoverable: 2 }, jobs: 1 } });
+    await expect.poll(() => list(other, 'a')).toHaveLength(2);
+  });
+
+  it('rejects no event because it cannot be trimmed, and logs why', async () => {
+    const database = await createTestDatabase();
+    const errors: unknown[] = [];
+    const error = (entry: unknown) => errors.push(entry);
+    const logger = { info: () => undefined, warn: () => undefined, error };
+    const retention = { deliveries: { history: 1, recoverable: 1 }, jobs: 1 };
+    const store = await database.open({ logger, retention });
+    await database.ask(`create function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'the index is corrupt' using errcode = 'XX002'; end $$`);
+    await database.ask('create trigger refuse before delete on finished execute function refuse()');
+    const missed = numbered('a', 5).map((id) => delivery(id, 1, { state: 'missed', endedAt: 1 }));
+    await Promise.all(missed.map((one) => publish(store, one)));
+    expect(await list(store, 'a')).toHaveLength(5);
+    await expect.poll(() => errors).not.toEqual([]);
+    expect(store.problems()).toEqual([]);
   });
 
   it('leaves no delivery if the process that deletes it is killed', async () => {

@@ -48,7 +48,7 @@ describe('two processes on one PostgreSQL', () => {
       x: row('x', 3),
       cell: { n: 4 },
       bytes: 3,
-      pending: { count: 2, bytes: bytesOf(delivery('a1', 7), delivery('a2', 8)) },
+      pending: { count: 2, bytes: bytesOf(delivery('a1', 7), delivery('a2', 8)), oldestAt: 7 },
     });
     expect(await other.deliveries.find('a1')).toEqual(delivery('a1', 7));
     await other.update((transaction) => {

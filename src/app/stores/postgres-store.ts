@@ -39,6 +39,7 @@ import { PostgresUploads } from '../../uploads/upload-store-postgres.ts';
 import type { Pace } from '../../webhooks/queue/postgres/claims.ts';
 import { claimsOfProcesses } from '../../webhooks/queue/postgres/claims.ts';
 import { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
+import { webhooks } from '../../webhooks/webhook.ts';
 import { Follower, pollTask } from './postgres-follower.ts';
 import { Writer, type Writes } from './postgres-writer.ts';
 import type { Retention } from './memory-store.ts';
@@ -146,7 +147,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     pace,
     retention: retention.deliveries,
     onError: (error) => {
-      if (!isUnavailable(error)) logger?.error({ err: error }, 'a webhook could not be emptied');
+      if (!isUnavailable(error)) logger?.error({ err: error }, 'deliveries could not be removed');
     },
   });
   const writer = new Writer({
@@ -193,6 +194,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
   await follower.poll();
   await deliveries.pendingCount.read(database);
   await encrypt();
+  deliveries.trimmer.noteAll([...copy.reader.all(webhooks)].map(({ id }) => id));
   follower.start();
 
   return {

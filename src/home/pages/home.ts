@@ -81,7 +81,7 @@ export function showHome(options: HomeOptions): View<unknown> {
     const drift = isAdministrator ? await options.readDrift() : undefined;
     const version = cardView(versionCard(options, page, drift));
     const others = isAdministrator
-      ? [jobCard(store, page), await webhookCard(store, health, page), modeCard(options, page)]
+      ? [jobCard(store, page), webhookCard(store, health, page), modeCard(options, page)]
       : [modeCard(options, page), catalogCard(options, page)];
     const shown = isKnown ? others : others.map(({ title }): Card => ({ title, figure: renderMissing() }));
     return html`<ul class="cards" id="cards" data-live="5">
@@ -250,16 +250,16 @@ function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
   };
 }
 
-async function webhookCard(
+function webhookCard(
   store: ReadableStore,
   health: SystemHealth | undefined,
   { href, now }: PageContext<unknown>,
-): Promise<Card> {
+): Card {
   if (!health) return { title: 'Webhooks', figure: renderMissing() };
   const all = health.webhooks;
-  const stats = await webhookStats(store, now);
+  const stats = webhookStats(store, now);
   const { webhook_deliveries_pending: pending, webhook_oldest_pending_seconds: oldestPendingSeconds } = stats;
-  const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
+  const hasAge = pending > 0;
   const countOf = (name: WebhookHealth) => all.filter(({ health }) => health === name).length;
   const parts = healths.map((name) => ({ name, count: countOf(name), colour: healthMarks[name].colour }));
   return {

@@ -24,7 +24,7 @@ import type { Reader } from '../../store/state.ts';
 import type { Webhook } from '../webhook.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
-import type { Redelivery } from './redelivery.ts';
+import type { Counted, Redelivery } from './redelivery.ts';
 
 export type DeliveryQueue = {
   /**
@@ -49,7 +49,7 @@ export type DeliveryQueue = {
   /** One page of the deliveries that match, newest first. */
   page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
   /** How many deliveries of each given webhook a redelivery repeats. Webhooks without any are absent. */
-  countMatched: (request: CountRequest) => Promise<ReadonlyMap<string, number>>;
+  countMatched: (request: CountRequest) => Promise<Counted>;
   /**
    * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if
    * the redelivery or its webhook no longer exists, or if the webhook is inactive. Several processes may call it at
@@ -69,15 +69,19 @@ export type DeliveryQueue = {
    * them.
    */
   evicted: () => number;
-  /** When the oldest pending delivery was created. */
-  oldestPendingAt: () => Promise<number | undefined>;
   /**
-   * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and
+   * The pending deliveries, claimed ones included, the bytes of their payloads, and when the oldest was created. What other processes add and
    * complete is included after about half a second, or later if there are very many.
    */
-  pending: () => { readonly count: number; readonly bytes: number };
+  pending: () => PendingCounts;
   /** Calls the listener when deliveries may have become free. Returns the function that unsubscribes. */
   onFree: (listener: () => void) => () => void;
+};
+
+export type PendingCounts = {
+  readonly count: number;
+  readonly bytes: number;
+  readonly oldestAt?: number | undefined;
 };
 
 /** A delivery without its event and its attempts, which may be large. */
@@ -147,8 +151,8 @@ export type ClaimRequest = {
 export type Claimed = {
   readonly deliveries: readonly Delivery[];
   /**
-   * When the next delivery is due that this process can claim. A store that returns deliveries may return `at`
-   * instead: the next claim then returns the time.
+   * When the next delivery is due that this process can claim, or earlier if one has ended that was due then. A store that
+   * returns deliveries may return `at` instead: the next claim then returns the time.
    */
   readonly nextAt: number | undefined;
 };

@@ -61,8 +61,8 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
   return listed.sort((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
 }
 
-/** The matched deliveries of each webhook. `isWhole`: all active webhooks were counted. */
-type Counted = { readonly counts: ReadonlyMap<string, number>; readonly isWhole: boolean };
+/** How many deliveries of each webhook match. `isWhole`: no more will match, because nothing is still being discarded. */
+export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly isWhole: boolean };
 
 /** A filter that matches little reads much, so counting ends after this time. */
 const countWithinMs = 500;
@@ -87,28 +87,40 @@ export async function countMatched(
       .filter(({ active }) => active === isActive)
       .map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, skipsDismissed) }));
     let left = most + 1;
+    let areKnown = true;
     for (let isLate = false; rest.length > 0 && left > 0 && !isLate; isLate = performance.now() >= lateAt) {
       const part = { ...request, webhooks: rest.splice(0, countedTogether), most: left };
-      for (const [id, count] of await store.deliveries.countMatched(part)) {
+      const counted = await store.deliveries.countMatched(part);
+      areKnown &&= counted.isWhole;
+      for (const [id, count] of counted.counts) {
         counts.set(id, count);
         left -= count;
       }
     }
-    if (isActive) isWhole = rest.length === 0;
+    if (isActive) isWhole = areKnown && rest.length === 0;
   }
   return { counts, isWhole };
 }
 
+type UndeliveredOptions = { readonly most?: number; readonly states?: readonly DeliveryState[] };
+
 /** How many deliveries of each webhook were neither delivered nor dismissed, but at most one beyond `most`. */
-export function countUndelivered(
+export async function countUndelivered(
+  store: ReadableStore,
+  chosen: readonly Webhook[],
+  requestedAt: number,
+  options?: UndeliveredOptions,
+): Promise<ReadonlyMap<string, number>> {
+  return (await countRecoverable(store, chosen, requestedAt, options)).counts;
+}
+
+/** The same, and whether these are all. */
+export function countRecoverable(
   { deliveries }: ReadableStore,
   chosen: readonly Webhook[],
   requestedAt: number,
-  {
-    most = maxUndelivered,
-    states = recoverableStates,
-  }: { most?: number; states?: readonly DeliveryState[] } = {},
-): Promise<ReadonlyMap<string, number>> {
+  { most = maxUndelivered, states = recoverableStates }: UndeliveredOptions = {},
+): Promise<Counted> {
   return deliveries.countMatched({
     webhooks: chosen.map((webhook) => ({ id: webhook.id, endedAfter: endedAfterOf(webhook, true) })),
     filter: { states },

@@ -172,7 +172,7 @@ export class MemoryDeliveries {
         }
         if (count > 0) counts.set(id, count);
       }
-      return counts;
+      return { counts, isWhole: true };
     },
     redeliver: async ({ id, webhookId }, { most, at, newId }) => {
       const redelivery = this.#reader.get(redeliveries, id);
@@ -212,14 +212,20 @@ export class MemoryDeliveries {
     },
     pendingOf: async (webhookIds) => webhookIds.flatMap((id) => this.#discardable(id)).length,
     evicted: () => this.#finished.evicted,
-    oldestPendingAt: async () => {
-      let oldest: number | undefined;
-      for (const { state, createdAt } of this.#deliveries.values()) {
-        if (state === 'pending' && createdAt < (oldest ?? Infinity)) oldest = createdAt;
-      }
-      return oldest;
+    pending: () => {
+      const deliveries = this.#deliveries;
+      return {
+        count: this.#pending,
+        bytes: this.#pendingBytes,
+        // Only the metrics need it, and it costs as much as there are deliveries.
+        get oldestAt() {
+          let oldest: number | undefined;
+          for (const { state, createdAt } of deliveries.values())
+            if (state === 'pending' && createdAt < (oldest ?? Infinity)) oldest = createdAt;
+          return oldest;
+        },
+      };
     },
-    pending: () => ({ count: this.#pending, bytes: this.#pendingBytes }),
     onFree: (listener) => {
       this.#listeners.add(listener);
       return () => this.#listeners.delete(listener);

@@ -56,7 +56,6 @@ export class Completing {
 
   async #completeAll(items: readonly Complete[]): Promise<readonly (Completed | Error | undefined)[]> {
     const results = await onNewestState(this.#options, (seen) => this.#completeAt(items, seen));
-    await this.#options.trimmer.trim();
     return items.map((item) => results.get(item));
   }
 

@@ -88,11 +88,10 @@ export class Emptier {
 
   /** Empties what other processes have left. */
   async emptyRest(stopping: AbortSignal): Promise<void> {
-    const { database, trimmer } = this.#options;
+    const { database } = this.#options;
     const [note] = await database.ask('select from emptied limit 1');
     if (!note) return;
     await this.#emptyAll(() => true, stopping);
-    await trimmer.trim();
   }
 
   async #emptyAll(isLate: () => boolean, stopping?: AbortSignal): Promise<void> {

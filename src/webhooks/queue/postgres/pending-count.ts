@@ -2,13 +2,14 @@
 // what it has added and completed itself since then.
 import { TimeShare } from '../../../lib/time-share.ts';
 import type { Database } from '../../../store/postgres/database.ts';
+import type { PendingCounts } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
-import { type PendingCounts, countsOf } from './rows.ts';
+import { countsOf } from './rows.ts';
 
 /** How many counts in a row are ignored because a write of this process was in progress during the count. */
 const maxIgnored = 4;
 
-const countPending = 'select count(*), coalesce(sum(bytes), 0)::bigint as bytes from queue';
+const countPending = `select count(*), coalesce(sum(bytes), 0)::bigint as bytes, min(created_at) as "oldestAt" from queue`;
 
 export class PendingCount {
   #value: PendingCounts = { count: 0, bytes: 0 };
@@ -19,7 +20,8 @@ export class PendingCount {
   readonly #counting = new TimeShare();
 
   get value(): PendingCounts {
-    return this.#value;
+    const { count, bytes, oldestAt } = this.#value;
+    return { count, bytes, oldestAt: count > 0 ? (oldestAt ?? undefined) : undefined };
   }
 
   /**
@@ -37,8 +39,14 @@ export class PendingCount {
     }
   }
 
-  add({ count, bytes }: PendingCounts): void {
-    this.#value = { count: this.#value.count + count, bytes: this.#value.bytes + bytes };
+  /** The oldest one stays the oldest until the next count, also if it is completed. */
+  add({ count, bytes, oldestAt = Infinity }: PendingCounts): void {
+    const known = this.value;
+    this.#value = {
+      count: known.count + count,
+      bytes: known.bytes + bytes,
+      oldestAt: Math.min(known.oldestAt ?? Infinity, oldestAt),
+    };
   }
 
   /** Adds the deliveries that are pending. */

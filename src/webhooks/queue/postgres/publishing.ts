@@ -137,7 +137,7 @@ export class Publishing {
     items: readonly Publish[],
     seen: number,
   ): Promise<readonly (number | Error)[] | undefined> {
-    const { database, replica, trimmer } = this.#options;
+    const { database, replica } = this.#options;
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
@@ -165,7 +165,6 @@ export class Publishing {
     const isRepeated = ({ remember }: Pick<Publish, 'remember'>) =>
       remember !== undefined && !fresh.has(remember.eventId);
     for (const plan of stored) if (!isRepeated(plan)) noteStored(this.#options, plan.deliveries);
-    await trimmer.trim();
     const earlier = await this.#earlierCounts(stored.filter(isRepeated));
     return planned.map(({ deliveries, remember }) => {
       if (deliveries instanceof Error) return deliveries;

@@ -11,6 +11,7 @@ import {
   type DeliveryQueue,
   type DeliveryRetention,
   type DeliverySummary,
+  type PendingCounts,
   type Redelivered,
   type RedeliveryBatch,
   type Remembered,
@@ -19,7 +20,7 @@ import {
   rememberedForMs,
 } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
-import type { Redelivery } from '../redelivery.ts';
+import type { Counted, Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
@@ -27,7 +28,7 @@ import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { redeliver } from './redelivering.ts';
 import { Trimmer, recoverable } from './retention.ts';
-import { type DeliveryRow, type PendingCounts, deliveryColumns, toDelivery } from './rows.ts';
+import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { TransactionDeliveries } from './writes.ts';
 
@@ -49,7 +50,7 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   constructor(options: DeliveriesOptions) {
     this.claims = new Claims(options);
-    this.trimmer = new Trimmer(options.database, options.retention);
+    this.trimmer = new Trimmer(options);
     this.#options = { ...options, pending: this.pendingCount, claims: this.claims, trimmer: this.trimmer };
     this.emptier = new Emptier(this.#options);
     this.#publishing = new Publishing(this.#options);
@@ -127,15 +128,19 @@ export class PostgresDeliveries implements DeliveryQueue {
     };
   }
 
-  async countMatched(request: CountRequest): Promise<ReadonlyMap<string, number>> {
+  async countMatched(request: CountRequest): Promise<Counted> {
     const search = searchRedelivery(request);
     const statement = search.countByWebhook(request);
-    const rows = await this.#options.database.ask<{ id: string; count: number }>(
+    const rows = await this.#options.database.ask<{ id: string; count: number; is_emptied: boolean }>(
       statement,
       search.values,
       ofManyShapes,
     );
-    return new Map(rows.map(({ id, count }) => [id, count]));
+    const counted = rows.filter(({ count }) => count > 0);
+    return {
+      counts: new Map(counted.map(({ id, count }) => [id, count])),
+      isWhole: !rows.some((row) => row.is_emptied),
+    };
   }
 
   async redeliver(redelivery: Redelivery, batch: RedeliveryBatch): Promise<Redelivered> {
@@ -204,13 +209,6 @@ export class PostgresDeliveries implements DeliveryQueue {
     return this.trimmer.evicted;
   }
 
-  async oldestPendingAt(): Promise<number | undefined> {
-    const [row] = await this.#options.database.ask<{ created_at: number }>(
-      'select created_at from queue order by created_at limit 1',
-    );
-    return row?.created_at;
-  }
-
   pending(): PendingCounts {
     return this.pendingCount.value;
   }
@@ -242,7 +240,6 @@ export class PostgresDeliveries implements DeliveryQueue {
     if (added.length > 0 || completed.length > 0) this.notify();
     for (const webhookId of deleted) this.claims.forgetWebhook(webhookId);
     if (emptied.length > 0) await this.emptier.empty();
-    const trimmed = this.trimmer.trim().catch(this.#options.onError);
-    if (emptied.length > 0) await trimmed;
+    for (const webhookId of emptied) this.claims.noteEmptied(webhookId);
   }
 }

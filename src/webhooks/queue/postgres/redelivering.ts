@@ -7,7 +7,7 @@ import type { Redelivered, RedeliveryBatch } from '../delivery-queue.ts';
 import { redeliveries, type Redelivery } from '../redelivery.ts';
 import { type PublishingOptions, arePublicationsOutdated, onNewestState } from './publishing.ts';
 import { insertChosen, parametersAfter } from './rows.ts';
-import { type DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
+import { type DeliverySearch, isEmptied, ofManyShapes, searchRedelivery } from './search.ts';
 
 export async function redeliver(
   options: PublishingOptions,
@@ -20,7 +20,6 @@ export async function redeliver(
   );
   if (created === 'ended') return { created: 0, isDone: true };
   trimmer.noteRedelivered(redelivery.webhookId, created);
-  await trimmer.trim();
   return { created, isDone: created < batch.most && (await isDone(options.database, redelivery)) };
 }
 
@@ -43,13 +42,15 @@ async function createAt(
     ofManyShapes,
   );
   if (!row || row.is_outdated) return undefined;
-  pending.add({ count: row.count, bytes: row.bytes });
+  pending.add({ count: row.count, bytes: row.bytes, oldestAt: at });
   claims.noteAdded(webhookId, at);
   return row.count;
 }
 
 /** Without locks: a delivery that another process is repeating still matches, because that process may be killed. */
 async function isDone(database: Database, redelivery: Redelivery): Promise<boolean> {
+  const [emptied] = await database.ask(`select where ${isEmptied('$1')}`, [redelivery.webhookId]);
+  if (emptied) return false;
   const search = searchOf(redelivery);
   const [left] = await database.ask(
     search.select('f.number', 'oldest', { start: '0', num: '1' }),

@@ -42,9 +42,18 @@ type Trimmed = {
   readonly last: number;
 };
 
+/** Finding the surplus reads what a group keeps, so a statement must not have many groups. */
+const groupsAtOnce = 50;
+
+type TrimmerOptions = {
+  readonly database: Database;
+  readonly retention: DeliveryRetention;
+  /** Logs an error of work that nobody waits for. */
+  readonly onError: (error: unknown) => void;
+};
+
 export class Trimmer {
-  readonly #database: Database;
-  readonly #retention: DeliveryRetention;
+  readonly #options: TrimmerOptions;
   readonly #finished = new Map<string, Noted>();
   /**
    * When the last delivery ended that was trimmed, by group. Those before it are deleted, but PostgreSQL cannot remove
@@ -52,15 +61,21 @@ export class Trimmer {
    */
   readonly #trimmedTo = new Map<string, number>();
   #evicted = 0;
+  #isTrimming = false;
 
-  constructor(database: Database, retention: DeliveryRetention) {
-    this.#database = database;
-    this.#retention = retention;
+  constructor(options: TrimmerOptions) {
+    this.#options = options;
   }
 
   /** How many deliveries this process has removed that could have been recovered. */
   get evicted(): number {
     return this.#evicted;
+  }
+
+  /** Notes webhooks that may keep more than they should: the limits were higher, or a process was killed. */
+  noteAll(webhookIds: Iterable<string>): void {
+    for (const webhookId of webhookIds)
+      for (const isRecoverableGroup of [true, false]) this.#note(webhookId, isRecoverableGroup, 0);
   }
 
   noteFinished(delivery: Delivery): void {
@@ -80,14 +95,26 @@ export class Trimmer {
 
   #note(webhookId: string, isRecoverableGroup: boolean, count: number): void {
     const key = keyOf(webhookId, isRecoverableGroup);
-    const keep = isRecoverableGroup ? this.#retention.recoverable : this.#retention.history;
+    const { retention } = this.#options;
+    const keep = isRecoverableGroup ? retention.recoverable : retention.history;
     const group = { webhookId, isRecoverable: isRecoverableGroup, keep };
-    this.#finished.set(key, { group, count: count + (this.#finished.get(key)?.count ?? 0) });
+    const noted = { group, count: count + (this.#finished.get(key)?.count ?? 0) };
+    this.#finished.set(key, noted);
+    if (isEnough(noted) && !this.#isTrimming) void this.#trimSoon();
   }
 
-  /** Trims the groups with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
-  async trim(): Promise<void> {
-    await this.#trim(({ group, count }) => count > Math.floor(group.keep / 5));
+  /** Nothing waits for it, and nothing fails if it does. */
+  async #trimSoon(): Promise<void> {
+    this.#isTrimming = true;
+    try {
+      // The groups that are noted at the same moment are trimmed together.
+      await Promise.resolve();
+      while ([...this.#finished.values()].some(isEnough)) await this.#trim(isEnough);
+    } catch (error) {
+      this.#options.onError(error);
+    } finally {
+      this.#isTrimming = false;
+    }
   }
 
   /** Also finds deliveries that ended before others that were trimmed, for example by a clock that is behind. */
@@ -100,11 +127,14 @@ export class Trimmer {
     const chosen = [...this.#finished].filter(([, noted]) => isChosen(noted));
     if (chosen.length === 0) return;
     for (const [key] of chosen) this.#finished.delete(key);
-    const groups = chosen.map(([, { group }]) => group);
+    const rest = chosen.map(([, { group }]) => group);
     try {
-      const lasts = new Map<string, number>();
-      for (let count = batch; count === batch;) count = await this.#deleteSome(groups, lasts);
-      for (const [key, last] of lasts) this.#trimmedTo.set(key, last);
+      while (rest.length > 0) {
+        const groups = rest.splice(0, groupsAtOnce);
+        const lasts = new Map<string, number>();
+        for (let count = batch; count === batch;) count = await this.#deleteSome(groups, lasts);
+        for (const [key, last] of lasts) this.#trimmedTo.set(key, last);
+      }
     } catch (error) {
       // The deliveries that finish next are trimmed together with these.
       if (!isUnavailable(error)) throw error;
@@ -113,7 +143,7 @@ export class Trimmer {
 
   /** Deletes a batch, those that ended last first, and notes in `lasts` when the last of each group ended. */
   async #deleteSome(groups: readonly RetentionGroup[], lasts: Map<string, number>): Promise<number> {
-    const trimmed = await this.#database.write<Trimmed>(trimStatement, [
+    const trimmed = await this.#options.database.write<Trimmed>(trimStatement, [
       groups.map(({ webhookId }) => webhookId),
       groups.map((group) => group.isRecoverable),
       groups.map(({ keep }) => keep),
@@ -129,6 +159,11 @@ export class Trimmer {
     }
     return deleted;
   }
+}
+
+/** Finding the surplus costs as much as the kept ones are many. */
+function isEnough({ group, count }: Noted): boolean {
+  return count > Math.floor(group.keep / 5);
 }
 
 function keyOf(webhookId: string, isRecoverableGroup: boolean): string {

@@ -2,6 +2,7 @@
 import { freeze } from '../../../store/changes.ts';
 import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 import { lastStatus } from '../delivery-filter.ts';
+import type { PendingCounts } from '../delivery-queue.ts';
 import { type Attempt, type Delivery, priorityOf, waitingSince } from '../delivery.ts';
 
 export type DeliveryRow = {
@@ -178,14 +179,13 @@ export function completeDeliveries(condition = 'true'): string {
     done as (select number from retried union all select number from ended)`;
 }
 
-export type PendingCounts = { readonly count: number; readonly bytes: number };
-
 /** The counts of the deliveries that are pending. */
 export function countsOf(deliveries: readonly Delivery[]): PendingCounts {
   const pending = deliveries.filter(({ state }) => state === 'pending');
   return {
     count: pending.length,
     bytes: pending.reduce((sum, { event }) => sum + bytesOfPayload(event), 0),
+    oldestAt: pending.reduce((oldest, { createdAt }) => Math.min(oldest, createdAt), Infinity),
   };
 }
 

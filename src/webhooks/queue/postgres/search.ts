@@ -15,6 +15,10 @@ type Condition = { readonly text: string; readonly value: unknown };
 
 type Range = { readonly start: string; readonly num: string };
 
+/** SQL condition: deliveries of the webhook are still being discarded. By their time, they have ended already. */
+export const isEmptied = (webhookId: string) =>
+  `exists (select from emptied e where e.webhook_id = ${webhookId} and e.discarded_at is not null)`;
+
 /** There are thousands of combinations of filters. */
 export const ofManyShapes: QueryOptions = { isPrepared: false };
 
@@ -68,10 +72,11 @@ export class DeliverySearch {
       ...(isBounded ? ['d.ended_at > w.ended_after'] : []),
       ...this.#conditions,
     ];
-    return `select w.id, c.count from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
+    return `select w.id, c.count, n.is_emptied from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
         select count(*) from (
           select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} limit ${this.#parameter(most)}::bigint) d) c
-      where c.count > 0`;
+      cross join lateral (select ${isEmptied('w.id')} as is_emptied) n
+      where c.count > 0 or n.is_emptied`;
   }
 
   #keys(direction: 'asc' | 'desc', { start, num }: Range): string {

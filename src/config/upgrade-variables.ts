@@ -63,7 +63,7 @@ export const kubernetes = {
     ),
   UPGRADE_PARALLELISM: integerText(1, 100)
     .default(1)
-    .describe('kubernetes: how many workloads are updated at the same time.'),
+    .describe('kubernetes: how many workloads are updated, or put back, at the same time.'),
   ROLLOUT_TIMEOUT_SECONDS: integerText(1, 86_400)
     .default(600)
     .describe('kubernetes: how long a rollout without a deadline, or a pod of a step, may stand still.'),

@@ -230,7 +230,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
         .optional()
         .meta({
           description:
-            'Whether a job that already reverts its workloads stops after the current one. It fails then, and a resume reverts the others. Default: false.',
+            'Whether a job that already reverts its workloads stops after those that it has begun. It fails then, and a resume reverts the others. Default: false.',
           unused: (_values, subject) => !(subject as Job).reverting,
         }),
     },
@@ -252,7 +252,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
       const text = job.reverting
         ? job.reverting.stoppedBy === undefined
           ? 'The job already reverts its workloads.'
-          : 'The job stops after the current workload.'
+          : 'The job stops after the workloads that it has begun.'
         : job.state === 'cancelled'
           ? 'The scheduled job was cancelled.'
           : 'Cancelling: the job ends after the current step.';

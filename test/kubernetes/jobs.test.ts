@@ -277,7 +277,7 @@ it('a rollback restores what was there before the version that it undoes, also a
   expect((await start('plan', 'pat_a')).notices[0]).toMatch(/^1 of 3 .*: deployment\/map-tiles\.$/);
 });
 
-it('as many workloads are updated at once as parallelism allows', async () => {
+it('as many workloads are updated, and put back, at once as parallelism allows', async () => {
   const { cluster, start, end, waitForCode } = await open([patch('pat', '1300', '1234', '2-stuck')], {
     parallelism: 2,
   });
@@ -287,6 +287,21 @@ it('as many workloads are updated at once as parallelism allows', async () => {
   const { codes } = await end('success');
   const moduleCodes = codes.filter((code) => [2291, 2038, 2173].includes(code));
   expect(moduleCodes).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
+  await cluster.kubelet.pause();
+  const patches = () => cluster.faults.requests.filter(({ method }) => method === 'PATCH').length;
+  const before = patches();
+  await start('rollback', freshRelease.id);
+  await expect.poll(patches, { interval: 10 }).toBe(before + 2);
+  cluster.kubelet.resume();
+  const { messages } = await end('success');
+  expect(textsOf(messages, 2904, 2173)).toEqual([
+    '2904 The workload statefulset/store-queue was put back to its former image store-queue:1.',
+    '2173 1 out of 3 deployments updated.',
+    '2904 The workload deployment/map-tiles was put back to its former image map-tiles:1.',
+    '2173 2 out of 3 deployments updated.',
+    '2904 The workload deployment/map-server was put back to its former image map-server:1.',
+    '2173 3 out of 3 deployments updated.',
+  ]);
 });
 
 it.each([

@@ -79,6 +79,7 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
     },
     perform: (...given) => call(() => worker?.perform(...given), undefined),
     verify: (...given) => call(() => worker?.verify(...given), undefined),
+    beginRollback: (...given) => call(() => worker?.beginRollback(...given), undefined),
     rollback: (...given) => call(() => worker?.rollback(...given), { isPatched: true }),
     startTemplate: () => Promise.resolve(),
     runTemplate: (...given) => call(() => worker?.runTemplate(...given), {}),

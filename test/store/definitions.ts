@@ -181,6 +181,7 @@ export const plan = (jobId: string, traits: Partial<StoredPlan> = {}): StoredPla
       counts: null,
     },
   ],
+  parallelism: 1,
   workloads: 1,
   hops: [
     {

@@ -16,7 +16,7 @@ const newJob = {
   runner: 'memory',
   uploads: [],
   ignoresWindows: false,
-  plan: { steps: [], workloads: 0, hops: [] },
+  plan: { steps: [], workloads: 0, parallelism: 1, hops: [] },
 } as const;
 
 /** The reads of messages are recorded as `<job> <after>`. */

@@ -125,6 +125,7 @@ export function createSystem(parallelism: number) {
       expect(shown).toEqual(workload.parts.map(({ image }) => image));
       return waitForTest(signal, () => undefined);
     },
+    beginRollback: (workload, { signal }) => waitForTest(signal, () => put(workload, 'formerImage')),
     rollback: (workload, { signal }) =>
       waitForTest(signal, () => put(workload, 'formerImage')).then(() => ({ isPatched: true })),
   };

@@ -25,5 +25,5 @@ export function planOf(recorded: readonly RecordedStep[]): Plan {
     subject: '',
     counts: null,
   }));
-  return { steps, workloads: 0, hops: [] };
+  return { steps, workloads: 0, parallelism: 1, hops: [] };
 }

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/lib/runtime.ts';
 import { RefusedError } from '../../src/upgrades/executors/executor.ts';
-import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { createSimulatedExecutor, simulatedInventory } from '../../src/upgrades/executors/simulated.ts';
+import type { StepContext } from '../../src/upgrades/executors/executor.ts';
 import type { Workload } from '../../src/upgrades/executors/workloads.ts';
 import { patchOf } from '../kit/versions.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
@@ -181,6 +182,92 @@ describe('a job that reverts its workloads', () => {
     expect(reverted.progress).toMatchObject({ done: 0, total: 4 });
     expect((await upgrade(patch2)).statusCode).toBe(200);
     expect((await finish()).status.state).toBe('success');
+  });
+
+  describe('with a parallelism of two', () => {
+    type Act = (call: string, context: StepContext) => Promise<void>;
+
+    /** Notes each call with the run of its change. */
+    function createExecutor(calls: string[], act: Act = () => Promise.resolve()) {
+      const failures = new Map([['SECURITY_DIRECTORY', 1]]);
+      const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures });
+      const note = (call: string, context: StepContext) => {
+        calls.push(`${call} ${context.change.split('-')[0]}`);
+        return act(call, context);
+      };
+      return {
+        ...executor,
+        inventory: () => Promise.resolve({ ...simulatedInventory, parallelism: 2 }),
+        beginRollback: ({ name }: Workload, context: StepContext) => note(`begin ${name}`, context),
+        rollback: ({ name }: Workload, context: StepContext) =>
+          note(`end ${name}`, context).then(() => ({ isPatched: true })),
+      };
+    }
+    const all = ['SECURITY_DIRECTORY', 'GATEWAY_PROXY', 'GATEWAY_INGRESS'] as const;
+    const [third, second, first] = all;
+
+    it('begins two workloads before it waits for the first, and puts the newest back first', async () => {
+      const calls: string[] = [];
+      await start({}, { executor: createExecutor(calls) });
+      await upgrade(patch1);
+      const failed = await finish();
+      expect(calls).toEqual([
+        `begin ${third} 1`,
+        `begin ${second} 1`,
+        `end ${third} 1`,
+        `begin ${first} 1`,
+        `end ${second} 1`,
+        `end ${first} 1`,
+      ]);
+      expect(codesOf(failed).slice(-5)).toEqual([2901, 2904, 2904, 2904, 2166]);
+      expect(failed.progress).toMatchObject({ done: 0, total: 4 });
+    });
+
+    it('puts back what it has begun when it is stopped, and in the process that takes it over', async () => {
+      const calls: string[] = [];
+      let reached: () => void = () => undefined;
+      const isWaiting = new Promise<void>((resolve) => (reached = resolve));
+      const hang: Act = (call, { signal }) => {
+        if (call !== `end ${third}`) return Promise.resolve();
+        reached();
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('stopped')));
+        });
+      };
+      await start({}, { executor: createExecutor(calls, hang) });
+      const { jobId } = (await upgrade(patch1)).json<Status>();
+      await isWaiting;
+      await server.close();
+      const store = await server.store.reopen();
+      calls.length = 0;
+      await start(
+        {},
+        { executor: createExecutor(calls, () => post(jobId, 'cancel', stop).then(() => undefined)), store },
+      );
+      const stopped = await finish();
+      expect(calls).toEqual([`end ${third} 1`, `end ${second} 1`]);
+      expect(stopped.status.messages.at(-2)?.message).toContain(
+        `administrator stopped it. Not put back: ${first}.`,
+      );
+      await post(jobId, 'resume');
+      expect(codesOf(await finish()).slice(-4)).toEqual([2902, 2165, 2904, 2166]);
+      expect(calls.at(-1)).toBe(`end ${first} 2`);
+    });
+
+    it('continues with the others if one cannot be begun', async () => {
+      const calls: string[] = [];
+      let isRefusing = true;
+      const refuse = (call: string) =>
+        isRefusing && call.endsWith(second) ? Promise.reject(new RefusedError('no.')) : Promise.resolve();
+      await start({}, { executor: createExecutor(calls, refuse) });
+      const { jobId } = (await upgrade(patch1)).json<Status>();
+      const failed = await finish();
+      expect(codesOf(failed).slice(-6)).toEqual([2901, 2901, 2904, 2904, 2901, 2166]);
+      expect(failed.status.messages.at(-2)?.message).toContain(`Not put back: ${second}.`);
+      isRefusing = false;
+      await post(jobId, 'resume');
+      expect(codesOf(await finish()).slice(-4)).toEqual([2902, 2165, 2904, 2166]);
+    });
   });
 
   it('does not revert an earlier change of a workload before a later one that was refused', async () => {

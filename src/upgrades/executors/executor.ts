@@ -26,9 +26,11 @@ export type Executor = {
   /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
   apply: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   verify: (workload: Workload, context: StepContext) => Promise<void>;
+  /** Begins what a `rollback` with the same context completes, so that several rollouts can overlap. */
+  beginRollback: (workload: Workload, context: StepContext) => Promise<void>;
   /**
-   * Waits until the workload runs, because no `verify` follows. Rejects with a `RefusedError` if a later call may
-   * succeed.
+   * Waits until the workload runs, because no `verify` follows. Like `beginRollback`, rejects with a `RefusedError` if a
+   * later call may succeed.
    */
   rollback: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   /**

@@ -53,6 +53,7 @@ export function createSimulatedExecutor({
       return { isPatched: changesImages(workload) };
     },
     verify: (_workload, context) => simulate('verify', context),
+    beginRollback: () => Promise.resolve(),
     async rollback(workload, context) {
       await simulate('revert', context);
       return { isPatched: changesImages(workload) };

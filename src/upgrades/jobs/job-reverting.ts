@@ -9,7 +9,7 @@ import { formatList } from '../../lib/format.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { Plan, Step } from '../planning/plan.ts';
 import { formatImages } from '../executors/workloads.ts';
-import { startOfHop } from './job-steps.ts';
+import { endStep, noteBegun, startOfHop } from './job-steps.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
 import type { Job, Reverting } from './job-table.ts';
 import { restartStep, revertProgress } from './progress.ts';
@@ -37,21 +37,21 @@ export function startReverting(
   return { ...start, left, refused: [] };
 }
 
-export function nextToRevert({ reverting }: Job, plan: Plan): Step | undefined {
-  return stepsAt(reverting?.left ?? [], plan)[0];
+export function stepsToRevert({ reverting }: Job, plan: Plan): Step[] {
+  return stepsAt(reverting?.left ?? [], plan);
 }
 
 function stepsAt(indexes: readonly number[], { steps }: Plan): Step[] {
   return indexes.flatMap((index) => steps[index] ?? []);
 }
 
-/** Whether a newer change of the same workload was refused. This one can only be reverted after it. */
-export function waitsForRefused({ reverting }: Job, plan: Plan, { subject }: Step): boolean {
-  return stepsAt(reverting?.refused ?? [], plan).some((refused) => refused.subject === subject);
+/** The workloads of which a change was refused. Older ones can only be reverted after it. */
+export function refusedSubjects({ reverting }: Job, plan: Plan): ReadonlySet<string> {
+  return new Set(stepsAt(reverting?.refused ?? [], plan).map(({ subject }) => subject));
 }
 
 export type RevertResult = {
-  readonly outcome: 'put back' | 'already back' | 'refused' | 'failed';
+  readonly outcome: 'begun' | 'put back' | 'already back' | 'refused' | 'failed';
   /** Why the workload was not put back. Undefined: the message of a newer change of the workload says it. */
   readonly cause?: string;
 };
@@ -63,6 +63,7 @@ export function revertStep(
   { step, outcome, cause }: RevertResult & { readonly step: Step },
   at: number,
 ): Job {
+  if (outcome === 'begun') return noteBegun(transaction, job, step, at);
   const { seqNum: index } = step;
   const isPutBack = outcome === 'put back' || outcome === 'already back';
   const verified =
@@ -82,7 +83,7 @@ export function revertStep(
     left: job.reverting.left.filter((other) => other !== index),
     refused: outcome === 'refused' ? [...job.reverting.refused, index] : job.reverting.refused,
   };
-  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
+  return record(transaction, { ...endStep(job, step), next, workloadsDone, progress, reverting }, lines, at);
 }
 
 export function finishReverting(transaction: Transaction, job: Job, plan: Plan, at: number): Job {

@@ -28,7 +28,7 @@ import { isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { abortJob, completeJob, takeOverJob } from './job.ts';
-import { revertNext } from './run-revert.ts';
+import { revertNext, rollBackNext } from './run-revert.ts';
 import {
   type JobRule,
   type RunContext,
@@ -124,6 +124,7 @@ export class JobRunner {
     try {
       if (job.reverting) await revertNext(running);
       else if (job.cancelledBy !== null) await cancelStep(running, step);
+      else if (step?.action === 'rollback') await rollBackNext(running, step);
       else if (step) await runStep(running, step);
       else await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
     } catch (error) {

@@ -94,11 +94,31 @@ export function recordRepairs(
   return record(transaction, job, lines, at);
 }
 
-/** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
+/**
+ * A rollback, and a patch that reverts, begin several workloads before they wait for the first of them, so that the
+ * rollouts overlap. `waiting` are the steps whose workloads are to be put back next, in this order.
+ */
+export function stepToBegin(job: Job, { parallelism }: Plan, waiting: readonly Step[]): Step | undefined {
+  const ahead = waiting.slice(0, parallelism);
+  // A workload that two patches have moved is put back twice.
+  const isNext = (step: Step) => ahead.find(({ subject }) => subject === step.subject) === step;
+  return ahead.length < 2 ? undefined : ahead.find((step) => isNext(step) && !hasBegun(job, step));
+}
+
+export function hasBegun({ begun }: Job, { seqNum }: Step): boolean {
+  return begun?.[seqNum] !== undefined;
+}
+
+export function noteBegun(transaction: Transaction, job: Job, { seqNum }: Step, at: number): Job {
+  return record(transaction, { ...job, begun: { ...job.begun, [seqNum]: job.run } }, [], at);
+}
+
+/** The job without the state of this step. Only steps that are not repeatable count their attempts. */
 export function endStep(job: Job, step: Step): Job {
   const hasAttempts = hasJob(step) || step.action === 'check';
   const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
-  return { ...job, attempts, isBegun: false };
+  const { [step.seqNum]: _ended, ...begun } = job.begun ?? {};
+  return { ...job, attempts, begun, isBegun: false };
 }
 
 function factsOf(job: Job, step: Step): Partial<Facts> {

@@ -58,6 +58,8 @@ export type Job = RequestedJob & {
   readonly isBegun: boolean;
   /** The attempts that have ended, by the `seqNum` of their step. */
   readonly attempts: Readonly<Record<number, number>>;
+  /** The steps that a rollback or reverting has begun ahead, and the run that has begun each. Absent: none. */
+  readonly begun?: Readonly<Record<number, number>>;
   readonly workloadsDone: number;
   readonly workloads: number;
   readonly hops: JobHops;
@@ -106,7 +108,7 @@ export type Reverting = {
   /** The start of the deadline, in this run. */
   readonly since: number;
   readonly reason: string | null;
-  /** Set when an administrator asks to stop. The job still reverts the current workload then. */
+  /** Set when an administrator asks to stop. The job still completes what it has begun. */
   readonly stoppedBy?: string;
 };
 

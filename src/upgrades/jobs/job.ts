@@ -160,7 +160,7 @@ export function failJob(
     ...endStep(job, step),
     timeline: addStepTime(job.timeline, job.next, at - job.progress.stepStartedAt),
     reason,
-    failedAt: job.next,
+    failedAt: step.seqNum,
   };
   if (job.kind === 'patch') {
     const reverting = startReverting(job, plan, before, { then: state, since: at, reason });
@@ -189,7 +189,7 @@ export function abortJob(
   return endJob(transaction, aborted, 'failed', lines, at, reverting);
 }
 
-/** A repeated cancel changes nothing. `stops`: a job that reverts its workloads stops that after the current one. */
+/** A repeated cancel changes nothing. `stops`: a job that reverts its workloads stops after those that it has begun. */
 export function requestCancel(
   transaction: Transaction,
   job: Job,

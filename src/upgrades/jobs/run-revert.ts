@@ -1,30 +1,47 @@
-// Reverts the workloads of a failed or cancelled patch, one after another, until its deadline.
+// Puts back workloads, those of a rollback, or of a failed or cancelled patch until its deadline. Begins up to
+// `parallelism` of them before it waits for the first.
 import { isUnavailable } from '../../lib/errors.ts';
 import { RefusedError } from '../executors/executor.ts';
 import type { Step } from '../planning/plan.ts';
 import {
   type RevertResult,
   finishReverting,
-  nextToRevert,
+  refusedSubjects,
   revertStep,
+  stepsToRevert,
   stopReverting,
-  waitsForRefused,
 } from './job-reverting.ts';
-import { type JobRule, type RunningJob, callExecutor, errorText, updateJob } from './run-step.ts';
+import { hasBegun, stepToBegin } from './job-steps.ts';
+import { type JobRule, type RunningJob, callExecutor, errorText, runStep, updateJob } from './run-step.ts';
+
+export async function rollBackNext(running: RunningJob, step: Step): Promise<void> {
+  const { job, plan } = running;
+  const waiting = plan.steps.slice(step.seqNum).filter(({ action }) => action === 'rollback');
+  const ahead = stepToBegin(job, plan, waiting);
+  await runStep(running, ahead ?? step, ahead !== undefined);
+}
 
 export async function revertNext(running: RunningJob): Promise<void> {
   const { job, plan } = running;
-  const step = nextToRevert(job, plan);
-  const why = reasonToStop(running);
+  const isStopping = job.reverting?.stoppedBy !== undefined;
+  const left = stepsToRevert(job, plan);
+  const step = (isStopping && left.find((one) => hasBegun(job, one))) || left[0];
+  const why = step && reasonToStop(running, step);
   if (!step)
     await update(running, (transaction, current, at) => finishReverting(transaction, current, plan, at));
   else if (why !== undefined)
     await update(running, (transaction, current, at) => stopReverting(transaction, current, plan, why, at));
   else {
-    const result = await tryRevert(running, step);
+    const refused = refusedSubjects(job, plan);
+    const free = left.filter(({ subject }) => !refused.has(subject));
+    const ahead = isStopping ? undefined : stepToBegin(job, plan, free);
+    const tried = ahead ?? step;
+    const result = refused.has(tried.subject)
+      ? ({ outcome: 'refused' } as const)
+      : await tryRevert(running, tried, ahead !== undefined);
     if (result)
       await update(running, (transaction, current, at) =>
-        revertStep(transaction, current, plan, { ...result, step }, at),
+        revertStep(transaction, current, plan, { ...result, step: tried }, at),
       );
   }
 }
@@ -38,19 +55,28 @@ function update(running: RunningJob, rule: JobRule) {
  * this one. Undefined if the process stops, or the deadline has passed: then this workload is one of those that are
  * left.
  */
-async function tryRevert(running: RunningJob, step: Step): Promise<RevertResult | undefined> {
-  const { executor, runtime, job, plan, signal } = running;
+async function tryRevert(
+  running: RunningJob,
+  step: Step,
+  isAhead: boolean,
+): Promise<RevertResult | undefined> {
+  const { executor, runtime, job, signal } = running;
   const { workload, seqNum, subject } = step;
-  if (waitsForRefused(job, plan, step)) return { outcome: 'refused' };
   if (!workload) return { outcome: 'already back' };
   try {
-    const { isPatched } = await callExecutor(
+    return await callExecutor(
       running,
       { action: 'rollback', seqNum, name: `Put back ${subject}` },
-      (context) => executor.rollback(workload, context),
+      async (context): Promise<RevertResult> => {
+        if (!isAhead) {
+          const { isPatched } = await executor.rollback(workload, context);
+          return { outcome: isPatched ? 'put back' : 'already back' };
+        }
+        await executor.beginRollback(workload, context);
+        return { outcome: 'begun' };
+      },
       { remainingMs: deadlineOf(running) - runtime.now() },
     );
-    return { outcome: isPatched ? 'put back' : 'already back' };
   } catch (error) {
     if (signal.aborted || runtime.now() >= deadlineOf(running)) return undefined;
     if (isUnavailable(error)) throw error;
@@ -64,9 +90,9 @@ function deadlineOf({ revertTimeoutMs, job: { reverting } }: RunningJob): number
   return (reverting?.since ?? Infinity) + revertTimeoutMs;
 }
 
-function reasonToStop(running: RunningJob): string | undefined {
+function reasonToStop(running: RunningJob, step: Step): string | undefined {
   const stoppedBy = running.job.reverting?.stoppedBy;
-  if (stoppedBy !== undefined) return `${stoppedBy} stopped it.`;
+  if (stoppedBy !== undefined && !hasBegun(running.job, step)) return `${stoppedBy} stopped it.`;
   return running.runtime.now() >= deadlineOf(running)
     ? `it took longer than ${running.revertTimeoutMs / 1000} seconds.`
     : undefined;

@@ -18,6 +18,7 @@ import {
   beginStep,
   hasJob,
   needsBegin,
+  noteBegun,
   recordRepairs,
 } from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
@@ -46,7 +47,8 @@ export type RunningJob = RunContext & {
   readonly signal: AbortSignal;
 };
 
-export async function runStep(running: RunningJob, step: Step): Promise<void> {
+/** `isAhead`: begins to roll back the workload of a step that is not yet due. */
+export async function runStep(running: RunningJob, step: Step, isAhead = false): Promise<void> {
   let outcome: StepOutcome = {};
   let failure: string | undefined;
   const repaired: RepairedWorkload[] = [];
@@ -55,7 +57,8 @@ export async function runStep(running: RunningJob, step: Step): Promise<void> {
   const call = async (context: StepContext): Promise<StepOutcome> => {
     if (hasJob(step) && !running.job.isBegun)
       await running.executor.startTemplate(templateRun(running, step), context);
-    return isBeginning ? {} : perform(running, step, context, repaired);
+    if (isAhead && step.workload) await running.executor.beginRollback(step.workload, context);
+    return isBeginning || isAhead ? {} : perform(running, step, context, repaired);
   };
   try {
     if (!step.isSkipped) outcome = await callExecutor(running, step, call, { stopping: interruption.signal });
@@ -74,6 +77,7 @@ export async function runStep(running: RunningJob, step: Step): Promise<void> {
     if (failure !== undefined)
       return failJob(transaction, recorded, running.plan, { step, cause: failure }, at);
     if (isBeginning) return beginStep(transaction, recorded, step, at);
+    if (isAhead) return noteBegun(transaction, recorded, step, at);
     return advanceJob(transaction, recorded, running.plan, step, outcome, at);
   });
 }
@@ -165,8 +169,8 @@ export async function callExecutor<T>(
   }: { stopping?: AbortSignal; remainingMs?: number } = {},
 ): Promise<T> {
   const { store, runtime, stepTimeoutMs, job, waits } = running;
-  const { id: jobId, fence, run, runStartedAt, from, to } = job;
-  const change = `${run}-${seqNum}-${action}`;
+  const { id: jobId, fence, runStartedAt, from, to } = job;
+  const change = `${job.begun?.[seqNum] ?? job.run}-${seqNum}-${action}`;
   const marginMs = action === 'run-template' ? jobMarginMs : 0;
   const ms = Math.min(stepTimeoutMs + marginMs, remainingMs);
   const assertOwnership = async () => {

@@ -163,7 +163,7 @@ function actionsOf({ store, job, plan, page }: JobState): {
   const stoppedBy = job.reverting?.stoppedBy;
   if (stoppedBy !== undefined)
     return {
-      text: `${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.`,
+      text: `${stoppedBy} has asked to stop putting workloads back. The job ends after those that it has begun.`,
     };
   const why = reasonNotToCancel(store, job, plan);
   if (why === undefined) {

@@ -47,6 +47,8 @@ type WorkloadCounts = { readonly done: number; readonly total: number };
 export type Plan = {
   readonly steps: readonly Step[];
   readonly workloads: number;
+  /** How many workloads are moved at the same time, also when they are put back. */
+  readonly parallelism: number;
   /** The databases that the step `database-engine` upgrades. Only a simulation knows them. */
   readonly databases?: readonly string[];
   /** A rollback is one hop. */
@@ -89,7 +91,11 @@ function workloadStep(
 }
 
 /** A step without a template is skipped; a hook without one is left out. */
-function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): PlannedSteps {
+function createPlan(
+  drafts: readonly Draft[],
+  counts: Pick<Plan, 'workloads' | 'parallelism'>,
+  performers: Performers,
+): PlannedSteps {
   const { isSimulated, templates } = performers;
   const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
   // The pre-diagnostics of a patch frame nothing. A simulation simulates them.
@@ -109,7 +115,7 @@ function createPlan(drafts: readonly Draft[], workloads: number, performers: Per
       isSkipped: isTemplateStep ? !hasTemplate(id) : frames !== undefined && isEmpty(frames),
     };
   });
-  return { steps, workloads, ...(isSimulated && { databases: simulatedDatabases }) };
+  return { steps, ...counts, ...(isSimulated && { databases: simulatedDatabases }) };
 }
 
 const simulatedDatabases = ['catalog', 'hosting', 'portal'];
@@ -203,7 +209,7 @@ export function planSteps(
     ...drafts,
     finalCheck,
   ];
-  return createPlan(all, total, performers);
+  return createPlan(all, { workloads: total, parallelism }, performers);
 }
 
 function draftRelease(
@@ -260,7 +266,11 @@ function draftPatches(patches: Workloads, parallelism: number, before: WorkloadC
   ];
 }
 
-export function planRollback(workloads: readonly Workload[], performers: Performers): PlannedSteps {
+export function planRollback(
+  workloads: readonly Workload[],
+  parallelism: number,
+  performers: Performers,
+): PlannedSteps {
   const drafts = [
     step('launch', 'Launch the upgrader', 2168),
     step('read-only', 'Enter read-only mode', 2165),
@@ -274,7 +284,7 @@ export function planRollback(workloads: readonly Workload[], performers: Perform
     hook('after'),
     finalCheck,
   ];
-  return createPlan(drafts, workloads.length, performers);
+  return createPlan(drafts, { workloads: workloads.length, parallelism }, performers);
 }
 
 /** The steps of each kind of job, without those that are skipped. A failed patch puts its workloads back. */
@@ -285,7 +295,7 @@ export function performedSteps(performers: Performers) {
   return {
     release: new Set(idsOf(planOne(true))),
     patch: new Set([...idsOf(planOne(false)), 'revert']),
-    rollback: new Set(idsOf(planRollback(workloads, performers))),
+    rollback: new Set(idsOf(planRollback(workloads, 1, performers))),
   };
 }
 

@@ -159,7 +159,7 @@ export async function planUpgrade(
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }
 
-const noSteps: PlannedSteps = { steps: [], workloads: 0 };
+const noSteps: PlannedSteps = { steps: [], workloads: 0, parallelism: 1 };
 const noPlan = { plan: { ...noSteps, hops: [] }, notices: [] } as const;
 
 function jobFrom(reader: Reader, targetId: string) {
@@ -263,6 +263,6 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   const to = formatVersion(target);
   const movePlan = inventory.planReverts(movesBetween(present, after), to, present);
   const hop = { from: base.from, to, installs: [], isRelease: false, after };
-  const build = () => planRollback(movePlan.workloads.flat(), inventory.performers);
+  const build = () => planRollback(movePlan.workloads.flat(), inventory.parallelism, inventory.performers);
   return { ...base, to, ...planJob(movePlan, [hop], build) };
 }

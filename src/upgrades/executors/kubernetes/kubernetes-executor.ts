@@ -92,14 +92,13 @@ export class KubernetesExecutor implements Executor {
     await this.#mover.verify(this.#moveOf(workload, 'image', context));
   }
 
+  async beginRollback(workload: Workload, context: StepContext): Promise<void> {
+    await this.#mover.apply(this.#moveOf(workload, 'formerImage', context)).catch(throwRefusal);
+  }
+
   async rollback(workload: Workload, context: StepContext): Promise<ApplyResult> {
-    try {
-      return { isPatched: await this.#mover.moveToEnd(this.#moveOf(workload, 'formerImage', context)) };
-    } catch (error) {
-      if (hasStatus(error, 404, 409) || !(error instanceof ClusterError)) throw error;
-      // An administrator may give the permission, or change the policy, that refuses it.
-      throw new RefusedError(error.message, { cause: error });
-    }
+    const move = this.#moveOf(workload, 'formerImage', context);
+    return { isPatched: await this.#mover.moveToEnd(move).catch(throwRefusal) };
   }
 
   check(
@@ -136,4 +135,10 @@ export class KubernetesExecutor implements Executor {
     const [refusals, retryMs] = [this.#refusals, this.#options.patienceMs];
     return this.#options.cluster.withRetry({ retryMs, signal, onWait, refusals });
   }
+}
+
+function throwRefusal(error: unknown): never {
+  if (hasStatus(error, 404, 409) || !(error instanceof ClusterError)) throw error;
+  // An administrator may give the permission, or change the policy, that refuses it.
+  throw new RefusedError(error.message, { cause: error });
 }

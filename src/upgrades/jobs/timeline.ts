@@ -2,9 +2,7 @@
 // job shows them.
 import { groupBy } from '../../lib/collections.ts';
 import type { Plan, Step } from '../planning/plan.ts';
-import { type StepId, workloadSteps } from '../executors/steps.ts';
-
-type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
+import { type PhaseName, steps } from '../executors/steps.ts';
 
 export type Phase = {
   readonly name: PhaseName;
@@ -30,30 +28,10 @@ export type Timeline = { readonly phases: readonly Phase[]; readonly components:
 /** The job is stored with every step, so it must stay small. */
 const maxComponents = 200;
 
-const preparing: readonly StepId[] = [
-  'launch',
-  'read-only',
-  'prepare',
-  'diagnostics-begin',
-  'database-validate',
-  'search-check',
-  'diagnostics-end',
-  'before',
-  'before-rollback',
-  'execute',
-];
-
-function phaseOf({ id }: Step): PhaseName {
-  if (preparing.includes(id)) return 'prepare';
-  if (id === 'final-check') return 'check';
-  if (workloadSteps.some((known) => known === id)) return 'deployments';
-  return id.startsWith('database-') || id === 'role-change' ? 'database' : 'finish';
-}
-
 export function startTimeline(plan: Plan): Timeline {
   const phases: Phase[] = [];
   for (const [index, step] of plan.steps.entries()) {
-    const name = phaseOf(step);
+    const name = steps[step.id].phase;
     const { hop } = step;
     const last = phases.at(-1);
     // The steps before the first hop belong to it.

@@ -9,9 +9,8 @@ import {
   type StepId,
   type TemplateStepId,
   databaseSteps,
-  hooks,
   isTemplateStepId,
-  workloadSteps,
+  steps,
 } from '../executors/steps.ts';
 import type { Workload } from '../executors/workloads.ts';
 
@@ -65,29 +64,32 @@ type Draft = Omit<Step, 'seqNum' | 'performedBy' | 'template' | 'isSkipped'> & {
   readonly frames?: readonly TemplateStepId[];
 };
 
-function step(id: StepId, name: string, ...codes: Code[]): Draft {
+const kinds: Readonly<Record<StepId, { readonly name: string; readonly codes: readonly Code[] }>> = steps;
+
+function step(id: StepId): Draft {
+  const { name, codes } = kinds[id];
   const action = isTemplateStepId(id) ? 'run-template' : 'perform';
-  return { id, name, action, workload: null, codes, subject: '', counts: null };
+  return {
+    id,
+    name,
+    action,
+    workload: null,
+    codes,
+    subject: steps[id].by === 'hook' ? id : '',
+    counts: null,
+  };
 }
 
-function hook(id: TemplateStepId): Draft {
-  return { ...step(id, `Run the hook ${id}`, 2906, 2907), subject: id };
+const finalCheck: Draft = { ...step('final-check'), action: 'check' };
+
+/** `what` the workload is called in the name of the step. */
+function namedStep(id: StepId, subject: string, what = ''): Draft {
+  const draft = step(id);
+  return { ...draft, name: `${draft.name}${what} ${subject}`, subject };
 }
 
-const finalCheck: Draft = { ...step('final-check', 'Check all workloads'), action: 'check' };
-
-function namedStep(id: StepId, name: string, subject: string, code: Code): Draft {
-  return { ...step(id, `${name} ${subject}`, code), subject };
-}
-
-function workloadStep(
-  id: StepId,
-  name: string,
-  action: StepAction,
-  workload: Workload,
-  ...codes: Code[]
-): Draft {
-  return { ...step(id, `${name} ${workload.name}`, ...codes), action, workload, subject: workload.name };
+function workloadStep(id: StepId, action: StepAction, workload: Workload, what?: string): Draft {
+  return { ...namedStep(id, workload.name, what), action, workload };
 }
 
 /** A step without a template is skipped; a hook without one is left out. */
@@ -101,8 +103,8 @@ function createPlan(
   // The pre-diagnostics of a patch frame nothing. A simulation simulates them.
   const isEmpty = (frames: readonly StepId[]) =>
     frames.length === 0 ? !isSimulated : !frames.some(hasTemplate);
-  const present = drafts.filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id));
-  const steps = present.map(({ frames, ...draft }, seqNum) => {
+  const present = drafts.filter(({ id }) => steps[id].by !== 'hook' || hasTemplate(id));
+  const planned = present.map(({ frames, ...draft }, seqNum) => {
     const { id } = draft;
     const isTemplateStep = isTemplateStepId(id);
     const content = isTemplateStep ? performers.contents?.get(id) : undefined;
@@ -115,17 +117,16 @@ function createPlan(
       isSkipped: isTemplateStep ? !hasTemplate(id) : frames !== undefined && isEmpty(frames),
     };
   });
-  return { steps, ...counts, ...(isSimulated && { databases: simulatedDatabases }) };
+  return { steps: planned, ...counts, ...(isSimulated && { databases: simulatedDatabases }) };
 }
 
 const simulatedDatabases = ['catalog', 'hosting', 'portal'];
 
 function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
-  const isTemplateStep = isTemplateStepId(id);
-  if (isTemplateStep && !templates.has(id)) return 'nobody';
-  if (!isTemplateStep && !workloadSteps.some((known) => known === id)) return 'steward';
+  if (steps[id].by === 'steward') return 'steward';
+  if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';
   if (isSimulated) return 'simulation';
-  return isTemplateStep ? 'job' : 'rollout';
+  return isTemplateStepId(id) ? 'job' : 'rollout';
 }
 
 type Stages = { readonly begin: readonly Draft[]; readonly verify: readonly Draft[] };
@@ -148,10 +149,10 @@ function moveStages(workload: Workload, what: keyof typeof moveCodes, counts: Wo
   const codes = moveCodes[what];
   return {
     begin: [
-      namedStep('begin', `Begin ${what}`, workload.name, codes.begin),
-      workloadStep('update', `Update ${what}`, 'apply', workload, 2038),
+      { ...namedStep('begin', workload.name, ` ${what}`), codes: [codes.begin] },
+      workloadStep('update', 'apply', workload, ` ${what}`),
     ],
-    verify: [{ ...workloadStep('verify', `Verify ${what}`, 'verify', workload, ...codes.verify), counts }],
+    verify: [{ ...workloadStep('verify', 'verify', workload, ` ${what}`), codes: codes.verify, counts }],
   };
 }
 
@@ -166,11 +167,8 @@ function planDeployments(
     const begins = workloads[index - 1]?.component !== component;
     const ends = workloads[index + 1]?.component !== component;
     return {
-      begin: [
-        ...(begins ? [namedStep('component-begin', 'Begin component', component, 2134)] : []),
-        ...begin,
-      ],
-      verify: [...verify, ...(ends ? [namedStep('component-end', 'End component', component, 2132)] : [])],
+      begin: [...(begins ? [namedStep('component-begin', component)] : []), ...begin],
+      verify: [...verify, ...(ends ? [namedStep('component-end', component)] : [])],
     };
   });
   return interleave(stages, parallelism);
@@ -203,12 +201,7 @@ export function planSteps(
     done += workloads.flat().length;
     return planned.map((draft) => ({ ...draft, hop }));
   });
-  const all = [
-    step('launch', 'Launch the upgrader', 2168),
-    step('read-only', 'Enter read-only mode', 2165),
-    ...drafts,
-    finalCheck,
-  ];
+  const all = [step('launch'), step('read-only'), ...drafts, finalCheck];
   return createPlan(all, { workloads: total, parallelism }, performers);
 }
 
@@ -222,47 +215,44 @@ function draftRelease(
   const ofDeployments = { done, total: hops === 1 ? length : total };
   const ofPatches = { done: done + length, total };
   return [
-    step('prepare', 'Prepare the plan', 2270),
-    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
-    step('database-validate', 'Validate the relational database', 2094),
-    step('search-check', 'Check the search index', 2281),
-    {
-      ...step('diagnostics-end', 'End pre-diagnostics', 2288),
-      frames: ['database-validate', 'search-check'],
-    },
-    hook('before'),
-    step('execute', 'Execute the plan', 2271),
-    { ...step('database-begin', 'Begin the relational database', 2108), frames: databaseSteps },
-    step('database-read-only', 'Set the primary to read-only mode', 2087),
-    step('database-engine', 'Upgrade the database engine', 2144, 2153, 2145),
-    step('database-promote', 'Promote the standby', 2090),
-    step('database-read-write', 'Set the new primary to read-write mode', 2093),
-    step('database-standby', 'Add a new standby', 2092),
-    step('role-change', 'Announce the role change', 2151),
-    step('database-post-upgrade', 'Run the database post-upgrade', 2148, 2149),
-    { ...step('database-end', 'End the relational database', 2109), frames: databaseSteps },
+    step('prepare'),
+    step('diagnostics-begin'),
+    step('database-validate'),
+    step('search-check'),
+    { ...step('diagnostics-end'), frames: ['database-validate', 'search-check'] },
+    step('before'),
+    step('execute'),
+    { ...step('database-begin'), frames: databaseSteps },
+    step('database-read-only'),
+    step('database-engine'),
+    step('database-promote'),
+    step('database-read-write'),
+    step('database-standby'),
+    step('role-change'),
+    step('database-post-upgrade'),
+    { ...step('database-end'), frames: databaseSteps },
     ...planDeployments(deployments, parallelism, ofDeployments),
-    step('portal-content', 'Update portal content', 2187, 2188),
-    step('post-upgrade', 'Begin post-upgrade operations', 2179),
-    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
-    step('services-refresh', 'Refresh auto-deployed services', 2178, 2185),
-    step('search-refresh', 'Refresh the search indices', 2191, 2192),
+    step('portal-content'),
+    step('post-upgrade'),
+    step('logging'),
+    step('services-refresh'),
+    step('search-refresh'),
     ...planModules(patches, parallelism, ofPatches),
-    hook('after'),
+    step('after'),
   ];
 }
 
 function draftPatches(patches: Workloads, parallelism: number, before: WorkloadCounts): Draft[] {
   return [
-    step('prepare', 'Prepare the plan', 2270),
-    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
-    { ...step('diagnostics-end', 'End pre-diagnostics', 2288), frames: [] },
-    hook('before'),
-    step('execute', 'Execute the plan', 2271),
+    step('prepare'),
+    step('diagnostics-begin'),
+    { ...step('diagnostics-end'), frames: [] },
+    step('before'),
+    step('execute'),
     ...planModules(patches, parallelism, before),
-    step('post-upgrade', 'Begin post-upgrade operations', 2179),
-    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
-    hook('after'),
+    step('post-upgrade'),
+    step('logging'),
+    step('after'),
   ];
 }
 
@@ -272,16 +262,16 @@ export function planRollback(
   performers: Performers,
 ): PlannedSteps {
   const drafts = [
-    step('launch', 'Launch the upgrader', 2168),
-    step('read-only', 'Enter read-only mode', 2165),
-    step('prepare', 'Prepare the plan', 2270),
-    hook('before-rollback'),
-    step('execute', 'Execute the plan', 2271),
+    step('launch'),
+    step('read-only'),
+    step('prepare'),
+    step('before-rollback'),
+    step('execute'),
     ...workloads.map((workload, index) => ({
-      ...workloadStep('revert', 'Put back', 'rollback', workload, 2904, 2173),
+      ...workloadStep('revert', 'rollback', workload),
       counts: { done: index + 1, total: workloads.length },
     })),
-    hook('after'),
+    step('after'),
     finalCheck,
   ];
   return createPlan(drafts, { workloads: workloads.length, parallelism }, performers);
@@ -319,15 +309,15 @@ export function movedWorkloads({ steps }: Plan): Workload[] {
   return [...moved.values()];
 }
 
-export function planToJson({ steps }: Plan) {
-  return steps.map(({ seqNum, id, name, codes, performedBy, template, subject }) => ({
+export function planToJson(plan: Plan) {
+  return plan.steps.map(({ seqNum, id, name, codes, performedBy, template, subject }) => ({
     seqNum,
     id,
     name,
     codes,
     performedBy,
     ...(template !== null && { template }),
-    ...(workloadSteps.some((known) => known === id) && { workload: subject }),
+    ...(steps[id].by === 'workload' && { workload: subject }),
   }));
 }
 

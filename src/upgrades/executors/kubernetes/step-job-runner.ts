@@ -2,6 +2,7 @@
 import { isUnavailable } from '../../../lib/errors.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
+import { returnsResult } from '../steps.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
@@ -63,7 +64,7 @@ export class StepJobs {
       const message = findTerminationMessage(await this.#readEndedPods(cluster, run, context));
       throw new Error(formatJobFailure(found, message));
     }
-    if (run.step !== 'database-engine') return {};
+    if (!returnsResult(run.step)) return {};
     // The condition says that it is complete: pods of earlier tries may stay, for example on a lost node.
     const pods = await cluster.listPods(podsOfJob(run.jobName));
     const result = parseResult(findTerminationMessage(pods.filter(({ hasSucceeded }) => hasSucceeded)));

@@ -214,7 +214,7 @@ function jobToHistoryEntry(job: Job) {
 }
 
 function cancelOperation(options: JobsOptions): Operation<Job> {
-  const { store, notify } = options;
+  const { jobService, notify } = options;
   return operation({
     title: 'Cancel job',
     isDestructive: true,
@@ -236,7 +236,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     },
     answer: statusAnswer,
     run: async ({ subject, values: { stop = false }, caller, update }) => {
-      const plan = await store.jobs.plan(subject.id);
+      const plan = await jobService.plan(subject);
       const by = caller?.username ?? '';
       const job = await update((transaction, at) => {
         const cancelled = requestCancel(

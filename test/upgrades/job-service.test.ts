@@ -30,7 +30,10 @@ function createSystem() {
     reads.push(`${id} ${after}`);
     return store.jobs.messages(id, after);
   };
-  const service = new JobService({ ...store, jobs: { ...store.jobs, messages } });
+  const service = new JobService({
+    ...store,
+    jobs: { ...store.jobs, plan: (id) => store.jobs.plan(id), messages },
+  });
   return { store, reads, service };
 }
 
@@ -111,6 +114,23 @@ it('reads again after a failed read', async () => {
   store.jobs.messages = messages;
   expect(await service.messages(job)).toMatchObject({ count: 1 });
   expect(reads).toEqual(['a 0', 'a 0']);
+});
+
+it('reads the plan of the newest job once, and again after a failed read', async () => {
+  const { store, service, reads } = createSystem();
+  const job = await start(store, 'a');
+  const { plan } = store.jobs;
+  store.jobs.plan = () => Promise.reject(new Error('unavailable'));
+  await expect(service.plan(job)).rejects.toThrow('unavailable');
+  store.jobs.plan = (id) => {
+    reads.push(id);
+    return plan(id);
+  };
+  for (let times = 0; times < 2; times += 1) expect(await service.plan(job)).toMatchObject({ jobId: 'a' });
+  await end(store);
+  await start(store, 'b');
+  expect(await service.plan(job)).toBeUndefined();
+  expect(reads).toEqual(['a', 'a']);
 });
 
 it('forgets the messages of a job that is no longer the newest', async () => {

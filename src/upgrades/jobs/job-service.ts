@@ -5,20 +5,29 @@ import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { JobEnd } from '../executors/workloads.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
-import { type Job, hasInstalled, isOpen, newestJob, runTotals, stateCodes } from './job-table.ts';
+import {
+  type Job,
+  type JobStore,
+  hasInstalled,
+  isOpen,
+  newestJob,
+  runTotals,
+  stateCodes,
+} from './job-table.ts';
 import type { Message } from '../planning/messages.ts';
 import { isLongWait, remainingMs } from './progress.ts';
 
-/** The messages of one job that were read so far. A job only adds messages, so they stay valid. */
-type KnownMessages = {
+/** What was read of one job so far. A job only adds messages, and its plan never changes. */
+type KnownJob = {
   readonly jobId: string;
   readonly messages: Message[];
-  reading: Promise<void> | undefined;
+  reading?: Promise<void> | undefined;
+  plan?: ReturnType<JobStore['plan']> | undefined;
 };
 
 export class JobService {
   readonly #store: ReadableStore;
-  #known: KnownMessages = { jobId: '', messages: [], reading: undefined };
+  #known: KnownJob = { jobId: '', messages: [] };
 
   constructor(store: ReadableStore) {
     this.#store = store;
@@ -64,10 +73,25 @@ export class JobService {
     };
   }
 
+  /** That of the newest job is read once: it may be large, and every live update of its page needs it. */
+  plan({ id }: Job): ReturnType<JobStore['plan']> {
+    if (this.#store.read(newestJob)?.id !== id) return this.#store.jobs.plan(id);
+    const known = this.#knownOf(id);
+    known.plan ??= this.#store.jobs.plan(id).catch((error: unknown) => {
+      known.plan = undefined;
+      throw error;
+    });
+    return known.plan;
+  }
+
+  #knownOf(jobId: string): KnownJob {
+    if (this.#known.jobId !== jobId) this.#known = { jobId, messages: [] };
+    return this.#known;
+  }
+
   /** Reads only what is not known yet. Requests that wait at the same time share one read. */
   async #readKnown({ id, messageCount }: Job): Promise<readonly Message[]> {
-    if (this.#known.jobId !== id) this.#known = { jobId: id, messages: [], reading: undefined };
-    const known = this.#known;
+    const known = this.#knownOf(id);
     // A read that had begun before this call may lack the newest messages. The next one has them.
     for (let reads = 0; reads < 2 && known.messages.length < messageCount; reads += 1) {
       known.reading ??= this.#readMore(known).finally(() => (known.reading = undefined));
@@ -76,7 +100,7 @@ export class JobService {
     return known.messages;
   }
 
-  async #readMore(known: KnownMessages): Promise<void> {
+  async #readMore(known: KnownJob): Promise<void> {
     const more = await this.#store.jobs.messages(known.jobId, known.messages.length);
     for (const message of more) known.messages.push(message);
   }

@@ -47,9 +47,13 @@ type JobState = {
   readonly page: PageOf;
 };
 
-async function readState({ store, runtime }: JobViewOptions, job: Job, page: PageOf): Promise<JobState> {
+async function readState(
+  { store, runtime, jobService }: JobViewOptions,
+  job: Job,
+  page: PageOf,
+): Promise<JobState> {
   const hasPlan = isOpen(job) || job.state === 'failed';
-  const plan = hasPlan ? await store.jobs.plan(job.id) : undefined;
+  const plan = hasPlan ? await jobService.plan(job) : undefined;
   return { job, plan, at: runtime.now(), store, page };
 }
 

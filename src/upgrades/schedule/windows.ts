@@ -94,6 +94,21 @@ const horizonDays = [16, 400];
 
 export function windowsAt(windows: readonly MaintenanceWindow[], at: number): WindowState {
   if (windows.length === 0) return { open: true, closesAt: null };
+  const last = lastStates.get(windows);
+  if (last && at >= last.from && at < last.until) return last.state;
+  const state = findState(windows, at);
+  const until = (state.open ? state.closesAt : state.opensAt) ?? at + dayMs;
+  lastStates.set(windows, { from: at, until, state });
+  return state;
+}
+
+/** Every page, scrape and look of the scheduler asks, and windows around the clock need the whole year. */
+const lastStates = new WeakMap<
+  readonly MaintenanceWindow[],
+  { readonly from: number; readonly until: number; readonly state: WindowState }
+>();
+
+function findState(windows: readonly MaintenanceWindow[], at: number): WindowState {
   for (const days of horizonDays) {
     const next = openTimes(windows, at, days).find(({ end }) => end > at);
     if (next && next.start > at) return { open: false, opensAt: next.start };

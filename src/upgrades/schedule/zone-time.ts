@@ -24,7 +24,7 @@ function newFormat(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', { timeZone, hour: 'numeric', timeZoneName: 'longOffset' });
 }
 
-/** The offsets of the three UTC days around a day, which contain the whole local day in every zone. */
+/** The offsets of some UTC days and of the days around them, which contain the whole local days in every zone. */
 type Offsets = {
   readonly before: number;
   readonly after: number;
@@ -38,6 +38,8 @@ type Zone = { readonly format: Intl.DateTimeFormat; readonly offsets: Map<number
 const zones = new Map<string, Zone>();
 const maxZones = 100;
 const maxOffsets = 1000;
+/** A zone that stops its summer time for Ramadan changes twice within four weeks. */
+const daysTogether = 8;
 
 function offsetsAround(timeZone: string, day: number): Offsets {
   let zone = zones.get(timeZone);
@@ -46,11 +48,12 @@ function offsetsAround(timeZone: string, day: number): Offsets {
     zone = { format: newFormat(timeZone), offsets: new Map() };
     zones.set(timeZone, zone);
   }
-  let offsets = zone.offsets.get(day);
+  const first = Math.floor(day / daysTogether) * daysTogether;
+  let offsets = zone.offsets.get(first);
   if (!offsets) {
     if (zone.offsets.size >= maxOffsets) zone.offsets.clear();
-    offsets = readOffsets(zone.format, (day - 1) * dayMs, (day + 2) * dayMs);
-    zone.offsets.set(day, offsets);
+    offsets = readOffsets(zone.format, (first - 1) * dayMs, (first + daysTogether + 1) * dayMs);
+    zone.offsets.set(first, offsets);
   }
   return offsets;
 }

@@ -27,8 +27,8 @@ import {
   hasSameBasis,
   noSuchVersion,
   planUpgrade,
+  prepareCheckedRollback,
   prepareRequest,
-  prepareRollback,
   prepareWithPatience,
 } from './starting/preflight.ts';
 import { settingsOf } from './planning/settings.ts';
@@ -281,7 +281,7 @@ function confirmationProblems(
 }
 
 function rollbackOperation(options: StartOptions): Operation {
-  const { store, runtime } = options;
+  const { store, runtime, executor } = options;
   const { startAt, ignoreWindows } = options.start;
   return operation({
     title: 'Rollback',
@@ -295,8 +295,8 @@ function rollbackOperation(options: StartOptions): Operation {
     check: async ({ values: { versionManifest, startAt } }) => {
       const found = startProblems(startAt, runtime.now());
       if (versionManifest === undefined) return { problems: found };
-      const prepared = await prepareWithPatience(runtime, async () =>
-        prepareRollback(store, versionManifest, await options.executor.inventory()),
+      const prepared = await prepareWithPatience(runtime, () =>
+        prepareCheckedRollback(store, executor, versionManifest),
       );
       return { problems: [...prepared.problems, ...found], prepared };
     },

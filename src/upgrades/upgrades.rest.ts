@@ -25,6 +25,7 @@ import {
   installedVersions,
   rollbackTargets,
 } from './versions/deployment.ts';
+import { prepareRollback } from './starting/preflight.ts';
 import { availableVersions } from './versions/hops.ts';
 import { type Version, versionFields } from './versions/manifest.ts';
 import { windowsResource } from './windows.rest.ts';
@@ -60,6 +61,21 @@ const availableAnswer = answerList(
 const versionsAnswer = answerObject('Versions', 'A list of versions.', {
   updates: z.array(versionAnswer),
 });
+
+const rollbackTargetsAnswer = answerObject(
+  'RollbackTargets',
+  'The versions that a rollback can go back to.',
+  {
+    updates: z.array(
+      openAnswerObject('RollbackTarget', 'A version that a rollback can go back to.', {
+        ...version,
+        notices: z
+          .array(z.string())
+          .describe('What deserves attention, such as workloads whose former images are not recorded.'),
+      }),
+    ),
+  },
+);
 
 const currentVersionAnswer = openAnswerObject(
   'CurrentVersion',
@@ -152,7 +168,7 @@ function createStatusReader({ jobService, runtime }: UpgradesOptions) {
 }
 
 function childResources(options: UpgradesOptions): Record<string, Resource> {
-  const { store, jobService } = options;
+  const { store, jobService, executor } = options;
   const present = () => store.read(deployment);
   const child = (
     title: string,
@@ -212,10 +228,16 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       },
       [...overview, 'available'],
     ),
-    checkRollback: versionList(
+    checkRollback: child(
       'Check rollback',
       'The versions that a rollback can go back to, newest first.',
-      () => rollbackTargets(present()),
+      rollbackTargetsAnswer,
+      async () => {
+        const targets = rollbackTargets(present());
+        const inventory = targets.length > 0 ? await executor.inventory() : undefined;
+        const noticesOf = (id: string) => (inventory ? prepareRollback(store, id, inventory).notices : []);
+        return { updates: targets.map((one) => ({ ...asJson(one), notices: noticesOf(one.id) })) };
+      },
     ),
   };
 }

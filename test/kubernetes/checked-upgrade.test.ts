@@ -1,6 +1,9 @@
 // Images are looked up through the whole server: `plan` and `upgrade` refuse a version with a missing image before
 // anything changes.
 import { expect, it, onTestFinished } from 'vitest';
+import type { Deployment } from '../../src/upgrades/versions/deployment.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { freshRelease, laterVersions } from '../kit/sample-manifest.ts';
 import { startServer } from '../kit/server.ts';
 import { patchOf, releaseOf } from '../kit/versions.ts';
 import { openCluster } from './cluster.ts';
@@ -18,7 +21,7 @@ const has =
   (response, { path }) =>
     void response.writeHead(tags.has(path.split('/').at(-1) ?? '') ? 200 : 404).end();
 
-async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
+async function open(answer: Answer, mode: 'auto' | 'required' = 'auto', present?: Deployment) {
   const registry = await startHostileRegistry(answer);
   const cluster = await openCluster();
   onTestFinished(() => cluster.close());
@@ -34,7 +37,8 @@ async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
   });
   await cluster.settled('Deployment', 'apps');
   const imageChecker = createChecker({ insecure: [host], mode });
-  const server = await startServer({ executor: createTestExecutor(cluster, { imageChecker }) });
+  const executor = createTestExecutor(cluster, { imageChecker });
+  const server = await startServer({ executor, ...(present && { present }) });
   onTestFinished(() => server.close());
   const token = server.token('administrator');
 
@@ -160,4 +164,35 @@ it('the upgrade page looks up images when it shows the plan, not when it asks fo
   });
   expect(planned.body).toContain(`${host}/team/apps:2 (container apps of deployment/apps) does not exist`);
   expect(registry.asked).toHaveLength(2);
+});
+
+it('a rollback names the workloads whose former images are not recorded, and looks these images up', async () => {
+  const tags = new Set<string>();
+  const at = (of: Version, tag: string): Version => ({
+    ...of,
+    containers: [{ name: 'APPS', image: `apps:${tag}`, checksum: 'N/A' }],
+    newContainers: [],
+  });
+  const patch = at(laterVersions[0] as Version, '1');
+  const present = { release: at(freshRelease, '0'), patches: [patch] };
+  const { host, server, token, ask, readImages } = await open(has(tags), 'auto', present);
+  const { updates } = (await server.get(`/admin/system/upgrades/checkRollback?token=${token}`)).json<{
+    updates: { id: string; notices: string[] }[];
+  }>();
+  const image = `${host}/team/apps:0`;
+  expect(updates).toMatchObject([
+    {
+      id: freshRelease.id,
+      notices: [
+        `deployment/apps gets the image ${image} of the version 10.9.1.1234: what it had before is not recorded.`,
+      ],
+    },
+  ]);
+  expect((await ask<Refusal>('rollback', freshRelease.id)).error).toMatchObject({
+    code: 400,
+    details: [`images: ${image} (container apps of deployment/apps) does not exist: ${host} answers 404.`],
+  });
+  tags.add('0');
+  await ask('rollback', freshRelease.id);
+  await expect.poll(readImages).toEqual([image, `${host}/team/tools:1`]);
 });

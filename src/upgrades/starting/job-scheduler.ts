@@ -7,7 +7,13 @@ import { formatProblem, isUnavailable } from '../../lib/errors.ts';
 import type { Tasks } from '../../lib/tasks.ts';
 import { truncate } from '../../lib/text.ts';
 import { digestPlan } from '../planning/plan.ts';
-import { type PreparedJob, hasSameBasis, mayPass, prepareRequest, prepareRollback } from './preflight.ts';
+import {
+  type PreparedJob,
+  hasSameBasis,
+  mayPass,
+  prepareCheckedRollback,
+  prepareRequest,
+} from './preflight.ts';
 import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
 import { failScheduled, startScheduled } from '../jobs/job-schedule.ts';
@@ -120,7 +126,7 @@ export class JobScheduler {
   async #prepare({ operation }: Job, request: ScheduledRequest): Promise<PreparedJob> {
     const { store, executor } = this.#options;
     return operation === 'rollback'
-      ? prepareRollback(store, request.versionManifest, await executor.inventory())
+      ? prepareCheckedRollback(store, executor, request.versionManifest)
       : prepareRequest(store, executor, request);
   }
 

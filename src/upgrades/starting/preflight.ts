@@ -35,7 +35,13 @@ import {
   readSettings,
   tooLargeForJson,
 } from '../planning/settings.ts';
-import { type Inventory, type MovePlan, maxWorkloads, templatePath } from '../executors/workloads.ts';
+import {
+  type Findings,
+  type Inventory,
+  type MovePlan,
+  maxWorkloads,
+  templatePath,
+} from '../executors/workloads.ts';
 import { movesBetween } from '../versions/moves.ts';
 
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to' | 'ignoresWindows'> & {
@@ -86,7 +92,7 @@ export type UpgradeValues = Omit<ScheduledRequest, 'digest'> & {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** A lookup of images may take a minute. A rollback has none: the nodes had its images before. */
+/** A lookup of images may take a minute. */
 type PrepareOptions = { readonly checkImages: boolean };
 
 /** Reads the inputs of the request, and prepares the job that they give in the present state. */
@@ -115,14 +121,32 @@ export async function prepareRequest(
   const prepared = prepareUpgrade(store, versionManifest, submitted, versionManifestFile, inventory);
   const used = new Set(prepared.plan.steps.map(({ template }) => templatePath(template ?? '')));
   const templates = inventory.templates.filter(({ name }) => used.has(name));
-  const found = checkImages
-    ? await executor.checkImages([...updatedWorkloads(prepared.plan), ...templates])
-    : undefined;
+  return checkImages
+    ? withFindings(prepared, await executor.checkImages([...updatedWorkloads(prepared.plan), ...templates]))
+    : prepared;
+}
+
+function withFindings(prepared: PreparedJob, found: Findings | undefined): PreparedJob {
   return {
     ...prepared,
     problems: [...prepared.problems, ...(found?.problems ?? [])].slice(0, maxProblems),
     notices: [...prepared.notices, ...(found?.notices ?? [])].slice(0, maxProblems),
   };
+}
+
+/** Looks up the images that are not recorded: the nodes may never have had them. */
+export async function prepareCheckedRollback(
+  store: ReadableStore,
+  executor: Executor,
+  id: string,
+): Promise<PreparedJob> {
+  const prepared = prepareRollback(store, id, await executor.inventory());
+  const unrecorded = prepared.plan.steps.flatMap(({ workload }) => (workload?.isOfVersion ? workload : []));
+  const swapped = unrecorded.map((workload) => ({
+    ...workload,
+    parts: workload.parts.map((part) => ({ ...part, image: part.formerImage ?? part.image })),
+  }));
+  return withFindings(prepared, await executor.checkImages(swapped));
 }
 
 async function readFiles(

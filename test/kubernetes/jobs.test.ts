@@ -92,6 +92,10 @@ it('workloads without the images of the installed version are shown, and an upgr
     expect((await server.get(`${path}?f=html&token=${token}`)).body).toContain(drift);
   const planned = await start('plan', 'pat');
   expect([planned.problems, planned.notices[0]]).toEqual([[], drift]);
+  const fields = { token, f: 'html', versionManifest: '{"id":"pat"}' };
+  expect((await server.post('/admin/system/upgrades/plan', fields)).body).toContain(
+    'It can be cancelled. It repairs the installed version, so there is no way back.',
+  );
   const moved = planned.steps.filter(({ id }) => id === 'update').map(({ workload }) => workload);
   expect(moved).toEqual(['deployment/map-tiles']);
   // A repair that fails is reverted like a patch.

@@ -24,7 +24,12 @@ const createStore = () =>
   createMemoryStore({ retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 }, maxEventIds: 1 });
 
 /** Runs the patch on the store until no task is left. */
-async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {
+async function run(
+  store: Store,
+  failures: ReadonlyMap<string, number> = new Map(),
+  begin: (jobRunner: JobRunner, accept: () => Promise<Job>) => Promise<unknown> = (jobRunner, accept) =>
+    jobRunner.run(accept),
+) {
   const runtime = createFakeRuntime();
   const errors: unknown[] = [];
   const tasks = createTasks(runtime, (_name, error) => errors.push(error));
@@ -38,7 +43,7 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
     notify: () => undefined,
   };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
-  await new JobRunner({ store, ...options }).run(() =>
+  const accept = () =>
     store.update((transaction) => {
       transaction.write(deployment, freshDeployment);
       const { to, ...prepared } = prepareUpgrade(
@@ -50,8 +55,8 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
       );
       const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };
       return startJob(transaction, { ...prepared, ...by, ignoresWindows: false }, runtime.now());
-    }),
-  );
+    });
+  await begin(new JobRunner({ store, ...options }), accept);
   const over = new AbortController();
   void tasks.idle().then(() => over.abort());
   while (!over.signal.aborted) await runtime.advance(1000);
@@ -156,6 +161,21 @@ it.each<[string, (before: Job | null, after: Job | null) => boolean]>([
   );
   expect(losses).toBe(1);
   expect(codes).toEqual(expected.codes);
+});
+
+it('a job whose answer is lost while another request is answered is run after that request', async () => {
+  const expected = await run(createStore());
+  const { codes } = await run(createStore(), new Map(), async (jobRunner, accept) => {
+    const lost = new ServiceError('unavailable', 'The answer is lost.');
+    let refuse: () => void = () => undefined;
+    const other = jobRunner.run(
+      () => new Promise<undefined>((_resolve, reject) => (refuse = () => reject(lost))),
+    );
+    await expect(jobRunner.run(() => accept().then(() => Promise.reject(lost)))).rejects.toBe(lost);
+    refuse();
+    await expect(other).rejects.toBe(lost);
+  });
+  expect(codes).toEqual(expected.codes.toSpliced(1, 0, 2902));
 });
 
 it('a patch that meets an unexpected error after it has moved workloads must put them back', async () => {

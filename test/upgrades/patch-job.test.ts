@@ -132,3 +132,20 @@ describe('a stopped process', () => {
     expect(codesOf(done).filter((code) => code !== 2902)).toEqual(codesOfPatch(4));
   });
 });
+
+it.each([
+  ['40', new Error('the image is missing.')],
+  ['50, because it is a defect', new TypeError('workload is undefined')],
+])('a failed step is logged at the level %s', async (level, error) => {
+  const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
+  await start({}, { executor: { ...executor, apply: () => Promise.reject(error) } });
+  const { jobId } = (await upgrade(patch1)).json<Status>();
+  await finish();
+  const lines = server.logLines.map((line) => JSON.parse(line) as { msg: string });
+  expect(lines.find(({ msg }) => msg === 'a step of an upgrade has failed')).toMatchObject({
+    level: Number.parseInt(level, 10),
+    job: jobId,
+    step: 'Update module GATEWAY_INGRESS',
+    err: { type: error.name, message: error.message, stack: error.stack },
+  });
+});

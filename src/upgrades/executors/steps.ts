@@ -67,7 +67,7 @@ export function isTemplateStepId(id: string): id is TemplateStepId {
 
 export const templateStepIds = stepIds.filter(isTemplateStepId);
 export const templateSteps = templateStepIds.filter((id) => steps[id].by === 'template');
-/** The steps between `database-begin` and `database-end`. */
+/** The steps between `database-begin` and `database-end`, in the order of a plan. */
 export const databaseSteps = templateSteps.filter((id) => steps[id].phase === 'database');
 
 /** Whether the message of the step is the result that its Job has left. */

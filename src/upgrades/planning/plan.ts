@@ -69,15 +69,12 @@ const kinds: Readonly<Record<StepId, { readonly name: string; readonly codes: re
 function step(id: StepId): Draft {
   const { name, codes } = kinds[id];
   const action = isTemplateStepId(id) ? 'run-template' : 'perform';
-  return {
-    id,
-    name,
-    action,
-    workload: null,
-    codes,
-    subject: steps[id].by === 'hook' ? id : '',
-    counts: null,
-  };
+  const subject = steps[id].by === 'hook' ? id : '';
+  return { id, name, action, workload: null, codes, subject, counts: null };
+}
+
+function stepList(...ids: readonly StepId[]): Draft[] {
+  return ids.map(step);
 }
 
 const finalCheck: Draft = { ...step('final-check'), action: 'check' };
@@ -201,7 +198,7 @@ export function planSteps(
     done += workloads.flat().length;
     return planned.map((draft) => ({ ...draft, hop }));
   });
-  const all = [step('launch'), step('read-only'), ...drafts, finalCheck];
+  const all = [...stepList('launch', 'read-only'), ...drafts, finalCheck];
   return createPlan(all, { workloads: total, parallelism }, performers);
 }
 
@@ -215,28 +212,14 @@ function draftRelease(
   const ofDeployments = { done, total: hops === 1 ? length : total };
   const ofPatches = { done: done + length, total };
   return [
-    step('prepare'),
-    step('diagnostics-begin'),
-    step('database-validate'),
-    step('search-check'),
+    ...stepList('prepare', 'diagnostics-begin', 'database-validate', 'search-check'),
     { ...step('diagnostics-end'), frames: ['database-validate', 'search-check'] },
-    step('before'),
-    step('execute'),
+    ...stepList('before', 'execute'),
     { ...step('database-begin'), frames: databaseSteps },
-    step('database-read-only'),
-    step('database-engine'),
-    step('database-promote'),
-    step('database-read-write'),
-    step('database-standby'),
-    step('role-change'),
-    step('database-post-upgrade'),
+    ...stepList(...databaseSteps),
     { ...step('database-end'), frames: databaseSteps },
     ...planDeployments(deployments, parallelism, ofDeployments),
-    step('portal-content'),
-    step('post-upgrade'),
-    step('logging'),
-    step('services-refresh'),
-    step('search-refresh'),
+    ...stepList('portal-content', 'post-upgrade', 'logging', 'services-refresh', 'search-refresh'),
     ...planModules(patches, parallelism, ofPatches),
     step('after'),
   ];
@@ -244,15 +227,11 @@ function draftRelease(
 
 function draftPatches(patches: Workloads, parallelism: number, before: WorkloadCounts): Draft[] {
   return [
-    step('prepare'),
-    step('diagnostics-begin'),
+    ...stepList('prepare', 'diagnostics-begin'),
     { ...step('diagnostics-end'), frames: [] },
-    step('before'),
-    step('execute'),
+    ...stepList('before', 'execute'),
     ...planModules(patches, parallelism, before),
-    step('post-upgrade'),
-    step('logging'),
-    step('after'),
+    ...stepList('post-upgrade', 'logging', 'after'),
   ];
 }
 
@@ -262,11 +241,7 @@ export function planRollback(
   performers: Performers,
 ): PlannedSteps {
   const drafts = [
-    step('launch'),
-    step('read-only'),
-    step('prepare'),
-    step('before-rollback'),
-    step('execute'),
+    ...stepList('launch', 'read-only', 'prepare', 'before-rollback', 'execute'),
     ...workloads.map((workload, index) => ({
       ...workloadStep('revert', 'rollback', workload),
       counts: { done: index + 1, total: workloads.length },

@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 export function bearerOf({ headers, server }: FastifyRequest): string | undefined {
-  return bearerToken(headers.authorization) ?? bearerToken([headers[server.tokenHeader]].flat()[0]);
+  return bearerToken(headers.authorization) ?? bearerToken(headers[server.tokenHeader]?.toString());
 }
 
 export function credentialsOf(request: FastifyRequest, field: string | undefined): Credentials {

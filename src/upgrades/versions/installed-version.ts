@@ -53,20 +53,14 @@ export function listDeployments(manifest: readonly Version[]): Deployment[] {
   });
 }
 
+/** Those of a circle, which a manifest that is not checked yet may have, come last. */
 function releasesInOrder(manifest: readonly Version[]): Version[] {
   const releases = manifest.filter(({ type }) => type === 'release');
-  const byBuild = new Map(releases.map((release) => [release.build, release]));
-  const depthOf = (release: Version): number => {
-    const path = new Set<Version>();
-    // A manifest that is not checked yet may have a circle.
-    for (let at: Version | undefined = release; at && !path.has(at);) {
-      path.add(at);
-      at = byBuild.get(at.previousReleaseBuild ?? '');
-    }
-    return path.size;
-  };
-  const depths = new Map(releases.map((release) => [release, depthOf(release)]));
-  return releases.toSorted((one, other) => (depths.get(one) ?? 0) - (depths.get(other) ?? 0));
+  const builds = new Set<string | undefined>(releases.map(({ build }) => build));
+  const inOrder = releases.filter(({ previousReleaseBuild }) => !builds.has(previousReleaseBuild));
+  for (const { build } of inOrder)
+    inOrder.push(...releases.filter(({ previousReleaseBuild }) => previousReleaseBuild === build));
+  return [...inOrder, ...releases.filter((release) => !inOrder.includes(release))];
 }
 
 export function isListed(manifest: readonly Version[], present: Deployment): boolean {

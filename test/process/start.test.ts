@@ -8,6 +8,7 @@ import { startServer } from '../../src/app/start.ts';
 import type { ConfigError } from '../../src/config/config.ts';
 import { startControlled } from '../../src/testing/routes.ts';
 import { createDatabase } from '../kit/postgres.ts';
+import { connect } from './steward.ts';
 
 /** Writes a file of this test and returns its path. */
 function writeTemporary(content: unknown): string {
@@ -64,6 +65,15 @@ describe('the start refuses', () => {
     ]);
     await start({ STORE_URL });
     expect(await problemsWith(withoutPassword)).toEqual([]);
+  });
+
+  it('a configuration of a cluster without the cluster, and leaves the database', async () => {
+    const { url } = await createDatabase();
+    const KUBECONFIG = writeTemporary({});
+    const starting = start({ STORE_URL: url, UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG });
+    await expect(starting).rejects.toThrow('KUBECONFIG names no cluster');
+    const query = await connect(url);
+    expect(await query('select from processes')).toEqual([]);
   });
 
   it('a file of registry credentials that names credential helpers', async () => {

@@ -129,7 +129,9 @@ describe.each([
     await executor.perform('launch', context());
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
-    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
+    for (const workload of workloads.flat()) await executor.beginRollback(workload, context());
+    for (const workload of workloads.flat().reverse())
+      expect(await executor.rollback(workload, context())).toEqual({ isPatched: true });
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
     await executor.release('job');
   });

@@ -49,10 +49,11 @@ it('is a notice of the plan, which names the job and the images from before', as
   const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
   const { notices, problems } = await next.plan();
   expect(problems).toEqual([]);
-  expect(notices).toEqual([
+  expect(notices.map((notice) => notice.replaceAll(/-[^-]+-[^- ]+(?= is not ready)/g, '-pod'))).toEqual([
     noticeOf('part-1', jobId),
     noticeOf('part-2', jobId),
-    'deployment/part-2: is not healthy: of 1 wanted pods 1 are updated and 1 available, 2 exist. ' +
+    'deployment/part-2: is not healthy: of 1 wanted pods 1 are updated and 1 available, 2 exist, ' +
+      '1 of them not updated; part-2-pod is not ready. ' +
       'This does not block the upgrade, because a job that did not succeed has changed the workload.',
     skipped,
   ]);
@@ -109,4 +110,9 @@ it('is recognised too if its own Steward could not put it back', async () => {
     noticeOf('part-1', jobId, 'which did not put it back'),
     skipped,
   ]);
+  // It was put back, so another client has changed it.
+  await cluster.patch('Deployment', 'part-2', imageOf('part-2:9', 'part-2'));
+  const { notices } = await steward.plan();
+  const text = new RegExp(`part-2 was changed by the job ${jobId}, which put it back; a policy or another`);
+  expect(notices.filter((notice) => text.test(notice))).toHaveLength(1);
 });

@@ -117,6 +117,8 @@ export async function openCluster() {
       kubelet.loseNode(podName);
       const metadata = { finalizers: ['steward-test/lost-node'] };
       await request('PATCH', `${own}/pods/${podName}`, { metadata });
+      const conditions = [{ type: 'Ready', status: 'False' }];
+      await request('PATCH', `${own}/pods/${podName}/status`, { status: { conditions } });
     },
     read,
     pods,

@@ -60,7 +60,8 @@ export function syncDaemonSet(context: ControllerContext, set: Workload): void {
   }
   for (const node of nodes) {
     if (pods().some((pod) => nodeOf(pod) === node)) continue;
-    const parts = { labels: { [revisionLabel]: hash }, spec: { affinity: affinityTo(node) } };
+    const spec = { affinity: affinityTo(node), nodeName: node };
+    const parts = { labels: { [revisionLabel]: hash }, spec };
     if (createPod(context, set, template, parts) !== undefined) context.wakeAt(context.now() + retryMs);
   }
 

@@ -64,7 +64,12 @@ const container = (name: string, image: string, checksum = 'N/A'): Container => 
 
 describe('a container of a version', () => {
   const match = (wanted: Container[], cluster: ClusterWorkload[]) =>
-    matchContainers(wanted, cluster.map(toFound), new Map(), undefined);
+    matchContainers(
+      wanted,
+      cluster.map((found) => toFound(found, [])),
+      new Map(),
+      undefined,
+    );
   const moved = (wanted: Container[], cluster: ClusterWorkload[]) =>
     match(wanted, cluster).workloads.map(({ name, parts }) => [
       name,

@@ -114,12 +114,22 @@ it('every matching workload whose rollout could not complete is a problem, and n
   expect(transient).toEqual(problems.filter((problem) => problem.includes('is not healthy')));
   const others = problems.filter((problem) => !/paused|\/sick|there|ondelete|part|daemon/.test(problem));
   expect(others).toEqual([]);
-  expect(notices).toEqual([
-    'deployment/half: is not healthy: of 1 wanted pods 1 are updated and 0 available, 1 exist. ' +
+  const illness = 'is not healthy: of 1 wanted pods 1 are updated and 0 available, 1 exist';
+  expect(notices.map((notice) => notice.replaceAll(/-[^-]+-[^- ]+(?= is not ready)/g, '-pod'))).toEqual([
+    `deployment/half: ${illness}; half-pod is not ready. ` +
       'This does not block the upgrade, because a job that did not succeed has changed the workload.',
-    'deployment/sick: is not healthy: of 1 wanted pods 1 are updated and 0 available, 1 exist. ' +
+    `deployment/sick: ${illness}; sick-pod is not ready. ` +
       'This does not block the job, because it gives the workload other images.',
   ]);
+});
+
+it('a DaemonSet with a pod on a lost node is a problem that names the node', async () => {
+  const { on, plan } = await open({ name: 'apps', kind: 'DaemonSet' });
+  await on.settled('DaemonSet', 'apps');
+  const [pod] = await on.pods('DaemonSet', 'apps');
+  await on.loseNode(pod?.metadata.name ?? '');
+  const text = `${pod?.metadata.name} is not ready (its node ${pod?.spec.nodeName} does not report).`;
+  await expect.poll(async () => (await plan(['APPS'])).problems.join('')).toContain(text);
 });
 
 it('a workload that an autoscaler has just scaled down has pods that are to end', async () => {

@@ -92,6 +92,7 @@ describe('a workload', () => {
       revision: undefined,
       createdAt: 1000,
       unscheduled: undefined,
+      lostNode: undefined,
       name: 'a-1',
       uid: '1',
       owner: 'a',

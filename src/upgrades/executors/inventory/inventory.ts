@@ -208,12 +208,16 @@ const endsOfAbandoned: Readonly<Partial<Record<JobEnd['state'], string>>> = {
   reverted: 'which did not put it back',
 };
 
+const changedSinceText = 'which put it back; a policy or another client has set other images';
+
 /** Workloads that a job has changed and left behind: its store is lost, or its reverting failed. */
 function formatAbandoned({ workloads = [], jobEnds }: FoundDeployment): string[] {
   return workloads
     .filter((found) => isAbandoned(found, jobEnds))
     .map((found) => {
-      const end = endsOfAbandoned[endOf(found, jobEnds).state] ?? '';
+      const { state } = endOf(found, jobEnds);
+      const isChangedSince = state === 'reverted' && found.mark?.direction === 'formerImage';
+      const end = isChangedSince ? changedSinceText : (endsOfAbandoned[state] ?? '');
       return `${found.path} was changed by the job ${found.mark?.jobId ?? ''}, ${end} (${found.mark?.text ?? ''}).`;
     });
 }

@@ -6,9 +6,9 @@ import { ClusterError, isTemporary } from './client.ts';
 import { type ClusterConnection, type Rule, maxListed } from './cluster.ts';
 import { type UpgradeLock, leaseName } from './lock.ts';
 import { readMark } from './patch.ts';
-import { describeIllness, findSick } from './rollout.ts';
+import { describeIllness, findSick, isHealthy } from './rollout.ts';
 import { noTemplates, selectTemplates, stepLabel } from './step-template.ts';
-import { type ClusterWorkload, pathOf } from './workload.ts';
+import { type ClusterPod, type ClusterWorkload, pathOf } from './workload.ts';
 
 type Permission = {
   readonly verb: string;
@@ -96,15 +96,11 @@ export async function readNamespace(options: NamespaceOptions): Promise<FoundDep
         ...unreadable,
         problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
-    const found = workloads.map(toFound);
     // Their pods say why workloads are not healthy.
-    const isAnyIll = found.some(({ illness }) => illness !== undefined);
-    const pods = isAnyIll ? await cluster.listPods() : [];
+    const pods = workloads.every(isHealthy) ? [] : await cluster.listPods();
     return {
       namespace,
-      workloads: found.map((one) =>
-        one.illness === undefined ? one : { ...one, sickContainers: findSick(one.path, pods) },
-      ),
+      workloads: workloads.map((one) => toFound(one, pods)),
       templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
@@ -123,15 +119,16 @@ export async function readNamespace(options: NamespaceOptions): Promise<FoundDep
   }
 }
 
-export function toFound(found: ClusterWorkload): FoundWorkload {
+export function toFound(found: ClusterWorkload, pods: readonly ClusterPod[]): FoundWorkload {
   const { labels, containers, obstacles } = found;
+  const path = pathOf(found);
   return {
-    path: pathOf(found),
+    path,
     label: labels[containerLabel],
     containers,
     obstacles,
-    illness: describeIllness(found),
-    sickContainers: [],
+    illness: describeIllness(found, pods),
+    sickContainers: findSick(path, pods),
     mark: readMark(found),
   };
 }

@@ -189,25 +189,32 @@ export function isRolledOut(found: ClusterWorkload): boolean {
   return found.isObserved && isHealthy(found);
 }
 
-function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
+export function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
   return updated === wanted && present === wanted && available === wanted;
 }
 
 function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
-  return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist`;
+  // Then the available ones may be others than the updated ones.
+  const former = present > wanted && present > updated ? `, ${present - updated} of them not updated` : '';
+  return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist${former}`;
 }
 
-/** Undefined if the workload is healthy. */
-export function describeIllness(found: ClusterWorkload): string | undefined {
+/** Undefined if the workload is healthy. The pods are those of the namespace. */
+export function describeIllness(found: ClusterWorkload, pods: readonly ClusterPod[]): string | undefined {
   if (isHealthy(found)) return undefined;
   const { wanted, updated, available, failures } = found;
   const what = Math.min(updated, available) > wanted ? 'has pods that are to end' : 'is not healthy';
-  return `${what}: ${[formatCounts(found), ...failures].join('; ')}`;
+  const unready = unreadyOf(pathOf(found), pods).slice(0, 3).map(describeUnready);
+  return `${what}: ${[formatCounts(found), ...failures, ...unready].join('; ')}`;
+}
+
+function unreadyOf(path: string, pods: readonly ClusterPod[]): ClusterPod[] {
+  return pods.filter(({ owner, isReady, hasEnded }) => owner === path && !isReady && !hasEnded);
 }
 
 /** The containers because of which the workload is not healthy. Empty if another image would not help. */
 export function findSick(path: string, pods: readonly ClusterPod[]): string[] {
-  const unready = pods.filter(({ owner, isReady, hasEnded }) => owner === path && !isReady && !hasEnded);
+  const unready = unreadyOf(path, pods);
   const isOtherCause = ({ isTerminating, unready, unscheduled, waiting }: ClusterPod) =>
     isTerminating ||
     unscheduled !== undefined ||
@@ -218,7 +225,14 @@ export function findSick(path: string, pods: readonly ClusterPod[]): string[] {
 }
 
 /** With the cause, because reverting takes the pod away, with its log and its events. */
-export function describeUnready({ name, images, waiting: [wait], ends, unscheduled }: ClusterPod): string {
+export function describeUnready({
+  name,
+  images,
+  waiting: [wait],
+  ends,
+  unscheduled,
+  lostNode,
+}: ClusterPod): string {
   const end = ends.find(({ isDown }) => isDown);
   const container = wait?.container ?? end?.container;
   const isOnly = images.size <= 1 || container === undefined;
@@ -226,12 +240,13 @@ export function describeUnready({ name, images, waiting: [wait], ends, unschedul
     wait && `${wait.reason}${wait.message === '' ? '' : `: ${truncate(wait.message, maxCause)}`}`,
     end && end.reason !== wait?.reason && `it has ended: ${end.reason}`,
     !wait && !end && unscheduled,
+    lostNode !== undefined && `its node ${lostNode} does not report`,
   ].filter(Boolean);
   if (causes.length === 0) return `${name} is not ready`;
   return `${name} is not ready (${isOnly ? '' : `${container}: `}${causes.join('; ')})`;
 }
 
-function describeRemaining({ name, isTerminating, isReady }: ClusterPod): string {
+export function describeRemaining({ name, isTerminating, isReady }: ClusterPod): string {
   if (isTerminating) return `${name} has not ended`;
   return `${name} of the former template ${isReady ? 'still runs' : 'is not ready'}`;
 }

@@ -181,6 +181,8 @@ export type ClusterPod = {
   readonly createdAt: number;
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
+  /** Its node does not report: the control plane has set it to not ready, and its containers are ready. */
+  readonly lostNode: string | undefined;
   readonly isTerminating: boolean;
   /** None of its containers has started, not even an init container. */
   readonly isPending: boolean;
@@ -218,6 +220,12 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const inOrderOfMessages = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
   const conditions = status?.conditions ?? [];
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const isLost =
+    ready?.status === 'False' &&
+    ready.reason !== 'ReadinessGatesNotReady' &&
+    (status?.containerStatuses ?? []).length > 0 &&
+    status?.containerStatuses?.every((one) => one.ready);
   const isSidecar = ({ name }: { name: string }) =>
     spec?.initContainers?.some((one) => one.name === name && one.restartPolicy === 'Always') ?? false;
   const hasBegun = ({ state, restartCount }: V1ContainerStatus) =>
@@ -233,7 +241,8 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     revision: metadata?.labels?.['controller-revision-hash'],
     createdAt: parseTime(metadata?.creationTimestamp),
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
-    isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
+    isReady: ready?.status === 'True',
+    lostNode: isLost ? spec?.nodeName : undefined,
     isTerminating: metadata?.deletionTimestamp !== undefined,
     isPending: status?.phase === 'Pending' && !statuses.some((one) => !isSidecar(one) && hasBegun(one)),
     isAtWork: statuses.some((one) => !isSidecar(one) && one.state?.running !== undefined),

@@ -50,6 +50,18 @@ describe('an updated workload', () => {
     ]);
   });
 
+  it('gets an Event that names a former pod which has not ended', async () => {
+    const { on, start } = await openDeployment();
+    const [pod] = await on.pods('Deployment', 'a');
+    const path = `/api/v1/namespaces/${on.namespace}/pods/${pod?.metadata.name}`;
+    await on.request('PATCH', path, { metadata: { finalizers: ['example.com/hold'] } });
+    const executor = start();
+    await executor.apply(workload, contextOf());
+    await executor.verify(workload, contextOf());
+    const { message } = (await eventsOf(on)).at(-1) ?? {};
+    expect(message).toBe(`All wanted pods run the image a:2; ${pod?.metadata.name} has not ended (job job)`);
+  });
+
   it('without pods gets no Event that pods run its image', async () => {
     const { on, start } = await openDeployment();
     await on.patch('Deployment', 'a', { spec: { replicas: 0 } });

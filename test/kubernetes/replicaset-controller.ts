@@ -16,7 +16,8 @@ import { resourceOf } from './resources.ts';
 const replicaSets = resourceOf('replicasets');
 
 export function syncReplicaSet(context: ControllerContext, set: Workload): void {
-  const pods = ownedBy<Pod>(context, podResource, set).filter(isActive);
+  const isPresent = (pod: Pod) => isActive(pod) && pod.metadata.deletionTimestamp === undefined;
+  const pods = ownedBy<Pod>(context, podResource, set).filter(isPresent);
   const wanted = set.spec.replicas ?? 1;
   for (let count = pods.length; count < wanted; count += 1) {
     const refusal = createPod(context, set, set.spec.template, { labels: {} });

@@ -12,6 +12,7 @@ import {
   type Restarts,
   RolloutMonitor,
   countRestarts,
+  describeRemaining,
   findRewritten,
   hasTargetImages,
   isRolledOut,
@@ -180,9 +181,17 @@ export class WorkloadMover {
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== context.jobId || state !== states[direction]) return;
     const images = formatImages(workload, direction);
-    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : 'All pods run';
+    const own = pods.filter(({ owner, isTerminating }) => owner === workload.name && isTerminating);
+    const remaining = own.slice(0, 3).map(describeRemaining);
+    const which = remaining.length > 0 ? 'All wanted pods' : 'All pods';
+    const what = found.wanted === 0 ? 'No pods are wanted. The template has' : `${which} run`;
     if (direction === 'image')
-      await this.#writeEvent(move, found, 'UpgradeCompleted', `${what} the image ${images}`);
+      await this.#writeEvent(
+        move,
+        found,
+        'UpgradeCompleted',
+        [`${what} the image ${images}`, ...remaining].join('; '),
+      );
     else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to ${images}`);
   }
 

@@ -9,7 +9,7 @@ import {
 } from '../catalog/catalog.ts';
 import { readConfig } from '../config/config.ts';
 import { formatProblem } from '../lib/errors.ts';
-import { type ServiceDescription, connectCatalog } from './catalog-client.ts';
+import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
 import { CommandError, escapeHidden } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';
 
@@ -29,7 +29,7 @@ export async function importCatalog(
   const url = readAddress(address);
   const config = readConfig({ MAX_SERVICES: env.MAX_SERVICES });
   const file = await withRemote(async (send) => {
-    const client = await connectCatalog(send, url, token);
+    const client = await CatalogClient.connect(send, url, token);
     const folderNames = await client.folders();
     const services: object[] = [];
     let bytes = 0;

@@ -18,10 +18,10 @@ export function renderClock(at: number): Html {
   return html`<time datetime="${toIsoTime(at)}" data-clock>${formatTime(at).slice(11, 19)}</time>`;
 }
 
-/** How long ago, with the time as its title. */
+/** How long ago, or when, with the time as its title. */
 export function renderAgo(at: number, now: number): Html {
   return html`<time datetime="${toIsoTime(at)}" title="${formatTime(at)}" data-ago
-    >${formatAgo(now - at)}</time
+    >${formatAgo(at, now)}</time
   >`;
 }
 

@@ -46,9 +46,13 @@ export function formatDuration(ms: number): string {
   return parts.filter(Boolean).join(' ');
 }
 
-/** In the largest unit only. */
-export function formatAgo(ms: number): string {
+/** How long ago, within an hour. Then the time of day, after a day with the date, and after half a year the date alone. */
+export function formatAgo(at: number, now: number): string {
+  const ms = now - at;
   if (ms < 10_000) return 'just now';
-  const [name, size] = units.find((unit) => ms >= unit[1]) ?? units[3];
-  return `${formatNumber(Math.floor(ms / size))} ${name} ago`;
+  if (ms < 60_000) return `${Math.floor(ms / 1000)} s ago`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ago`;
+  const [, day, month, year, time = ''] = new Date(at).toUTCString().split(' ');
+  if (ms < 86_400_000) return time.slice(0, 5);
+  return `${Number(day)} ${month} ${ms < 180 * 86_400_000 ? time.slice(0, 5) : year}`;
 }

@@ -115,13 +115,19 @@ describe('texts', () => {
       '2 h 5 min',
       '3 d',
     ]);
-    const ages = [0, 45_000, 72_000, 86_400_000 * 12, 86_400_000 * 1234];
-    const texts = ['just now', '45 s ago', '1 min ago', '12 d ago', '1,234 d ago'];
-    expect(ages.map(formatAgo)).toEqual(texts);
+    const hour = 3_600_000;
+    const ages = [0, 45_000, 72_000, hour - 1, hour, 24 * hour - 1, 24 * hour, 12 * 24 * hour, 1234 * 24 * hour];
+    const at = Date.UTC(2026, 1, 3, 4, 5, 6);
+    const ago = ['just now', '45 s ago', '1 min ago', '59 min ago'];
+    const texts = [...ago, '04:05', '04:05', '3 Feb 04:05', '3 Feb 04:05', '3 Feb 2026'];
+    expect(ages.map((age) => formatAgo(at, at + age))).toEqual(texts);
     // The script has the function again.
     const script = readFileSync('src/console/assets/steward.js', 'utf8');
     const own = /function formatAgo[^]*?\n\}/.exec(script)?.[0] ?? '';
-    expect(ages.map(runInNewContext(`(${own})`) as typeof formatAgo)).toEqual(texts);
+    const ownAgo = runInNewContext(`(${own})`) as typeof formatAgo;
+    // In the zone of the reader, which is the one of this process.
+    const local = at + new Date(at).getTimezoneOffset() * 60_000;
+    expect(ages.map((age) => ownAgo(local, local + age))).toEqual(texts);
   });
 
   it('invalid numbers in the query of a page are ignored', () => {

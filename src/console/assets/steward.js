@@ -138,10 +138,9 @@ function showLocalTimes(root) {
     const { ago, clock } = time.dataset;
     time.title = ago === undefined && clock === undefined ? utc : `${local} · ${utc}`;
     if (ago === undefined) time.textContent = clock === undefined ? local : local.slice(11, 19);
+    else time.textContent = formatAgo(at, aheadMs + performance.now());
   }
 }
-
-showLocalTimes(document);
 
 // Options contain no elements.
 for (const option of document.querySelectorAll('option'))
@@ -153,11 +152,13 @@ for (const option of document.querySelectorAll('option'))
 const aheadOf = (page) => Number(page.body.dataset.now) - performance.now();
 let aheadMs = aheadOf(document);
 
+showLocalTimes(document);
+
 setInterval(() => {
   if (document.body.dataset.connection) return;
   const now = aheadMs + performance.now();
   for (const time of document.querySelectorAll('time[data-ago]'))
-    time.textContent = formatAgo(now - Date.parse(time.dateTime));
+    time.textContent = formatAgo(Date.parse(time.dateTime), now);
 }, 10_000);
 
 /** Changes only what differs, so that focus and scroll positions stay. */
@@ -487,10 +488,13 @@ function announceEnd(section) {
 
 for (const section of document.querySelectorAll('[data-ended]')) announceEnd(section);
 
-/** This must match `formatAgo` in src/lib/format.ts. */
-function formatAgo(ms) {
+/** This must match `formatAgo` in src/lib/format.ts, in the zone of the reader. */
+function formatAgo(at, now) {
+  const ms = now - at;
   if (ms < 10_000) return 'just now';
-  const units = { d: 86_400_000, h: 3_600_000, min: 60_000, s: 1000 };
-  const [name, size] = Object.entries(units).find(([, least]) => ms >= least);
-  return `${Math.floor(ms / size).toLocaleString('en')} ${name} ago`;
+  if (ms < 60_000) return `${Math.floor(ms / 1000)} s ago`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ago`;
+  const [, month, day, year, time] = new Date(at).toString().split(' ');
+  if (ms < 86_400_000) return time.slice(0, 5);
+  return `${Number(day)} ${month} ${ms < 180 * 86_400_000 ? time.slice(0, 5) : year}`;
 }

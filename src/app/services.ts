@@ -266,8 +266,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
     catalogCache,
     installed,
     startedAt: services.startedAt,
-    titleOf: titles.titleOf,
-    nameOf: names.nameOf,
+    words: { titles, names },
     inUse: {
       store: config.STORE_URL === undefined ? 'memory' : 'postgres',
       executor: config.UPGRADE_EXECUTOR,

@@ -25,7 +25,7 @@ export function targetNames(store: ReadableStore): TargetNames {
   return {
     nameOf: async (target) => {
       const found = Object.entries(lookups).find(([path]) => target.startsWith(`${path}/`));
-      if (!found) return /^services\/(.+)/.exec(target)?.[1];
+      if (!found) return /^services\/(?!webhooks$)(.+)/.exec(target)?.[1];
       const [path, lookUp] = found;
       return lookUp(target.slice(path.length + 1).split('/', 1)[0] ?? '');
     },

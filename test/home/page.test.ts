@@ -13,35 +13,37 @@ async function see(role: Role) {
   return page.body;
 }
 
-/** The text of each card, by its title. */
-async function cards(role: Role = 'administrator') {
-  const items = (await see(role)).split('<ul class="cards"')[1]?.split('</ul>')[0]?.split('</li>') ?? [];
-  const found: Record<string, string> = {};
-  for (const item of items) {
-    const title = /<h2>(.*?)<\/h2>/.exec(item)?.[1];
-    const rest = item.replace(/[\s\S]*<\/h2>/, '').replace(/<[^>]*>/g, ' ');
-    if (title !== undefined) found[title] = rest.replace(/\s+/g, ' ').trim();
-  }
-  return found;
+const textOf = (markup: string) =>
+  markup
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+/** The text of each fact, by its title. */
+async function facts(role: Role = 'administrator') {
+  const items = (await see(role)).split('<dl class="facts')[1]?.split('</dl>')[0] ?? '';
+  const found = [...items.matchAll(/<dt>(.*?)<\/dt>([^]*?)<\/dd>/g)];
+  return Object.fromEntries(found.map(([, title = '', rest = '']) => [title, textOf(rest)]));
 }
 
-/** The sentence about the health of the system, and its reasons. */
+/** The sentence about the health of the system, and its reasons with their buttons. */
 async function findings() {
-  const part = (await see('administrator')).split('id="health"')[1]?.split('id="changes"')[0] ?? '';
-  return [...part.matchAll(/<(?:strong|a [^>]*)>([^<]*)</g)].map(([, text]) => text);
+  const part = (await see('administrator')).split('id="health"')[1]?.split('</div>')[0] ?? '';
+  const [, sentence = ''] = /<strong>([^<]*)</.exec(part) ?? [];
+  return [sentence, ...[...part.matchAll(/<li[^>]*>([^]*?)<\/li>/g)].map(([, item = '']) => textOf(item))];
 }
 
 it('shows the last changes to administrators only', async () => {
   const changesOf = async (role: Role) => {
     const part = (await see(role)).split('id="changes"')[1]?.split('</section>')[0] ?? '';
-    return [...part.matchAll(/<strong>([^<]*)<\/strong>\s*<a [^>]*><bdi>([^<]*)</g)].map(([, ...one]) => one);
+    return [...part.matchAll(/<li[^>]*>([^]*?)<\/li>/g)].map(([, item = '']) => textOf(item));
   };
   const publisher = { authorization: `Bearer ${server.token('publisher')}` };
   await server.post('/admin/services/createFolder', { folderName: 'Own' }, publisher);
   await server.register({ name: 'Billing' });
   expect(await changesOf('administrator')).toEqual([
-    ['Create webhook', 'Billing'],
-    ['Create folder', 'Own'],
+    'just now administrator created the webhook Billing',
+    'just now publisher created the folder Own',
   ]);
   for (const role of ['publisher', 'member'] as const) expect(await see(role)).not.toContain('id="changes"');
 });
@@ -84,28 +86,26 @@ it('names the first steps, until each is done', async () => {
 });
 
 describe('webhooks', () => {
-  it('does not say that everything works if webhooks are switched off', async () => {
-    for (const name of 'abcd') await server.register({ name, active: 'false' });
-    expect((await findings()).slice(0, 2)).toEqual([
-      'Nothing needs attention.',
-      '4 webhooks are inactive: a, b, c and 1 more.',
-    ]);
-    expect(await see('administrator')).toContain('href="/admin/services/webhooks?health=inactive"');
-  });
-
-  it('counts all webhooks of a kind, and names three of them', async () => {
-    server.answerWith(500);
+  it('offers to repair three webhooks with one button each, and counts the others', async () => {
+    server.answerWith(503);
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
     for (const name of 'abcdefghijkl')
       await server.register({ name, hookUrl: `https://${name}.example.com/` });
     await server.deliver();
-    expect((await findings()).slice(0, 2)).toEqual([
+    const isOff = (name: string) =>
+      expect.stringMatching(
+        new RegExp(
+          `^${name} was deactivated just now : 503\\. 12 events are waiting\\. Activate and redeliver 12 events$`,
+        ),
+      );
+    expect(await findings()).toEqual([
       '12 things need attention.',
-      '12 webhooks were deactivated after too many failures: a, b, c and 9 more.',
+      ...['a', 'b', 'c'].map(isOff),
+      '9 webhooks more were deactivated after too many failures: d, e, f and 6 more.',
     ]);
     const page = await see('administrator');
     expect(page).toContain('href="/admin/services/webhooks?health=deactivated"');
-    expect(page).toContain('<strong>Deactivated after failures</strong>');
+    expect(page).toMatch(/<bdi>l<\/bdi><\/a> was deactivated after too many failures/);
   });
 
   it('names a webhook whose last delivery failed, until a ping succeeds', async () => {
@@ -113,7 +113,7 @@ describe('webhooks', () => {
     server.answerWith(500);
     await server.act(`${id}/ping`);
     await server.settle();
-    expect(await findings()).toContain('The last delivery of webhook pinged failed.');
+    expect(await findings()).toContain('pinged did not accept the last delivery.');
     const cookie = `steward_session=${server.token('administrator')}`;
     const page = await server.get(`/admin/services/webhooks/${id}`, { accept: 'text/html', cookie });
     expect(page.body).toContain('It does not count towards the deactivation of the webhook.');
@@ -129,9 +129,9 @@ describe('webhooks', () => {
     await server.act(`${id}/activate`);
     expect((await findings()).slice(0, 2)).toEqual([
       '1 thing needs attention.',
-      'Webhook late did not get all events.',
+      'late did not get all events.',
     ]);
-    expect((await cards()).Webhooks).toContain('1 behind');
+    expect((await facts()).Webhooks).toBe('1 0 ok');
     const counter = /Webhooks <span class="count">1</;
     expect(await see('administrator')).toMatch(counter);
     await server.act(`${id}/redeliver`);
@@ -146,16 +146,18 @@ describe('webhooks', () => {
     expect((await findings())[0]).toBe('Everything works.');
   });
 
-  it('says how many more failures would deactivate a webhook that works again', async () => {
+  it('says how many more failures deactivate a webhook, and until when, but not of one that works again', async () => {
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '5' });
-    await server.register();
-    server.answerWith(500, 204);
+    await server.register({ name: 'weak' });
+    server.answerWith(500);
     await server.publish();
     await server.deliver();
-    expect((await findings()).slice(0, 3)).toEqual([
-      '1 thing needs attention.',
-      expect.stringMatching(/^Webhook .* did not get all events\.$/),
-      expect.stringMatching(/^Webhook .* works again\. 4 more failures would deactivate it\.$/),
+    expect((await findings()).slice(1)).toEqual([
+      expect.stringMatching(/^weak has 2 of 5 failures\. 3 more until .* UTC deactivate it\.$/),
     ]);
+    server.answerWith(204);
+    await server.publish();
+    await server.deliver();
+    expect(await findings()).toEqual(['1 thing needs attention.', 'weak did not get all events.']);
   });
 });

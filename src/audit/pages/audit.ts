@@ -1,6 +1,7 @@
 // The page of the audit trail: a search, a compact list, and the export. The operations have the titles that the
 // resource tree gives them.
 import { renderTimeRange } from '../../console/form.ts';
+import { labelOf } from '../../console/labels.ts';
 import {
   type ListParameters,
   listParameters,
@@ -12,12 +13,13 @@ import {
   renderToolbar,
 } from '../../console/list.ts';
 import { renderMissing } from '../../console/table.ts';
-import { renderAgo, renderTime } from '../../console/time.ts';
+import { renderTime } from '../../console/time.ts';
 import { formatCount, formatList } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import { dayMs } from '../../lib/runtime.ts';
 import type { Resource } from '../../rest/resource.ts';
-import { walk } from '../../rest/tree.ts';
+import { type Fields, metaOf } from '../../rest/fields.ts';
+import { fieldsOf, walk } from '../../rest/tree.ts';
 import type { PageContext } from '../../rest/view.ts';
 import {
   type AuditEntry,
@@ -26,6 +28,7 @@ import {
   maxCountedEntries,
 } from '../../store/audit-entry.ts';
 import type { TargetNames } from '../audit-store.ts';
+import { type Sentence, sentenceOf } from './sentences.ts';
 
 /** What people call the operations and what they concern. */
 export type AuditWords = { readonly titles: OperationTitles; readonly names: TargetNames };
@@ -49,7 +52,7 @@ export async function auditView(
   const { entries, total } = page.json;
   const given = listParameters(page.query);
   const range = pageRange(page.query, { usual: 25 });
-  const names = await namesOf(entries, words);
+  const sentences = await describeEntries(entries, words, page);
   const list = { shown: entries, total, range, keep: given };
   return html`${toolbarOf(given, total, page)}
     <div class="audit">
@@ -59,28 +62,40 @@ export async function auditView(
         columns: [
           {
             label: 'Time',
-            cell: ({ at }) => html`${renderTime(at)} <span class="hint">${renderAgo(at, page.now)}</span>`,
+            cell: ({ at }) => renderTime(at),
           },
-          {
-            label: 'Operation',
-            cell: ({ operation, user }) =>
-              html`${words.titles.titleOf(operation, user) ?? operation} <span class="hint" title="${operation}">${operation}</span>`,
-          },
-          { label: 'Target', cell: (entry) => targetView(entry, names, page) },
           { label: 'Who', cell: (entry) => actorView(entry, page) },
+          {
+            label: 'What',
+            cell: (entry) =>
+              html`${sentences.get(entry)} <span class="hint" title="${entry.operation}">${entry.operation}</span>`,
+          },
           { label: 'Outcome', cell: outcomeView },
-          { label: 'Changes', cell: changesView },
+          { label: 'Changes', cell: (entry) => changesView(entry, words.titles) },
         ],
       })}
     </div>`;
 }
 
+/** The sentence of each entry, with a link to what it is about. */
+export async function describeEntries(
+  entries: readonly AuditEntry[],
+  words: AuditWords,
+  page: PageContext<unknown>,
+): Promise<ReadonlyMap<AuditEntry, Html>> {
+  const names = await namesOf(entries, words);
+  const describe = (entry: AuditEntry) =>
+    whatView(entry, words.titles.sentenceOf(entry), nameOf(entry, names), page);
+  return new Map(entries.map((entry) => [entry, describe(entry)]));
+}
+
 type Names = ReadonlyMap<string, string>;
 
-async function namesOf(entries: readonly AuditEntry[], { titles, names }: AuditWords): Promise<Names> {
+async function namesOf(entries: readonly AuditEntry[], { names }: AuditWords): Promise<Names> {
   const targets = [...new Set(entries.flatMap(({ target }) => target ?? []))];
-  const nameOf = async (target: string) => titles.pageOf(target) ?? (await names.nameOf(target));
-  const found = await Promise.all(targets.map(async (target) => [target, await nameOf(target)] as const));
+  const found = await Promise.all(
+    targets.map(async (target) => [target, await names.nameOf(target)] as const),
+  );
   return new Map(found.flatMap(([target, name]) => (name === undefined ? [] : [[target, name]])));
 }
 
@@ -92,8 +107,21 @@ function actorView({ user, key, address }: AuditEntry, { here }: PageContext<unk
   }${key !== null && html` with <bdi title="${key}">${key}</bdi>`}${address !== null && html` <span class="hint">${address}</span>`}`;
 }
 
+/** Why the server refuses a request with such a code. */
+const reasons: Readonly<Record<number, string>> = {
+  400: 'A field was wrong.',
+  401: 'The password was wrong.',
+  403: 'The role of the user, or a key, does not allow it.',
+  404: 'There was nothing with this id.',
+  409: 'The state of the system did not allow it.',
+  413: 'The request was too large.',
+  429: 'There were too many attempts.',
+  503: 'The system was read-only, or busy.',
+};
+
 function outcomeView({ outcome, code, count }: AuditEntry): Html {
-  return html`<span class="state ${colours[outcome]}">${outcome}</span>${
+  const reason = code === null ? undefined : reasons[code];
+  return html`<span class="state ${colours[outcome]}"${reason !== undefined && outcome !== 'success' && html` title="${reason}"`}>${outcome}</span>${
     outcome !== 'success' && code !== null && html` ${code}`
   }${count > 1 && html` <span class="hint">${count} times</span>`}`;
 }
@@ -101,30 +129,38 @@ function outcomeView({ outcome, code, count }: AuditEntry): Html {
 /** These have a page of their own, unless they were deleted meanwhile. */
 const withPage = /^(services\/|uploads\/|system\/jobs\/|system\/upgrades|mode$)/;
 
-function targetView({ target, changes }: AuditEntry, names: Names, { href }: PageContext<unknown>): Html {
-  if (target === null) return renderMissing();
-  // The entries that create and delete something contain its name.
+/** What the entry concerns. The entries that create and delete something contain its name. */
+function nameOf({ target, changes }: AuditEntry, names: Names): string | undefined {
   const named = changes.find(({ field }) => field === 'name');
-  const name = names.get(target) ?? named?.after ?? named?.before ?? undefined;
-  const label = html`<bdi>${name === undefined ? target : String(name)}</bdi>`;
-  return html`${withPage.test(target) ? html`<a href="${href(...target.split('/'))}">${label}</a>` : label}${
-    name !== undefined && html` <span class="hint" title="${target}">${target}</span>`
-  }`;
+  const name = (target === null ? undefined : names.get(target)) ?? named?.after ?? named?.before;
+  return name === undefined ? undefined : String(name);
 }
 
-/** The names of more fields than one, which unfold. */
-function changesView({ changes }: AuditEntry): Html {
+function whatView(
+  { target }: AuditEntry,
+  { before, after }: Sentence,
+  name: string | undefined,
+  { href }: PageContext<unknown>,
+): Html {
+  const label = name === undefined ? html`${before}` : html`<bdi>${name}</bdi>`;
+  const isLinked = target !== null && withPage.test(target);
+  const link = isLinked ? html`<a href="${href(...target.split('/'))}">${label}</a>` : label;
+  return html`${name !== undefined && before} ${link}${after}`;
+}
+
+/** The labels of more fields than one, which unfold. */
+function changesView({ operation, changes }: AuditEntry, { labelOf }: OperationTitles): Html {
   const [first, ...others] = changes;
   if (!first) return renderMissing('none');
   const lines = changes.map(
     ({ field, before, after }) =>
-      html`<strong>${field}</strong>: ${valueText(field, before)} → ${valueText(field, after)}`,
+      html`<strong title="${field}">${labelOf(operation, field)}</strong>: ${valueText(field, before)} → ${valueText(field, after)}`,
   );
   const isShort = String(first.before).length + String(first.after).length <= 40;
   if (others.length === 0 && isShort) return html`${lines}`;
   return html`<details>
     <summary>${formatList(
-      changes.map(({ field }) => field),
+      changes.map(({ field }) => labelOf(operation, field)),
       3,
     )}</summary>
     <ul class="plain">
@@ -180,31 +216,34 @@ const otherTitles: Readonly<Record<string, string>> = {
 };
 
 type OperationTitles = {
-  /** `user` is null for what the server has done. */
-  titleOf: (operation: string, user: string | null) => string | undefined;
-  /** The title of the page at a path that contains no name. */
-  pageOf: (path: string) => string | undefined;
+  sentenceOf: (entry: AuditEntry) => Sentence;
+  /** The label of a field in the form of the operation, or its name. */
+  labelOf: (operation: string, field: string) => string;
   /** The operations whose titles contain the text, ignoring case. */
   find: (text: string) => readonly string[];
 };
 
 /** The tree contains the page of the audit trail, so it is read only when the page is shown. */
 export function operationTitles(tree: () => Resource): OperationTitles {
-  let read: ReadonlyMap<string, string> | undefined;
-  const readTitles = () => {
-    const all = new Map(Object.entries(otherTitles));
-    // Only the path of a page begins with a slash.
-    for (const { route, operation, resource } of walk(tree()))
-      all.set(operation ? route : `/${route}`, (operation ?? resource).title);
-    return all;
+  let read: { titles: Map<string, string>; fields: Map<string, Fields> } | undefined;
+  const readTree = () => {
+    const titles = new Map(Object.entries(otherTitles));
+    const fields = new Map<string, Fields>();
+    for (const entry of walk(tree())) {
+      if (!entry.operation) continue;
+      titles.set(entry.route, entry.operation.title);
+      fields.set(entry.route, fieldsOf(entry));
+    }
+    return { titles, fields };
   };
-  const titles = () => (read ??= readTitles());
+  const words = () => (read ??= readTree());
+  const titles = () => words().titles;
   return {
-    titleOf: (operation, user) =>
-      user === null && operation.endsWith('/{webhook}/deactivate')
-        ? 'Deactivated after failures'
-        : titles().get(operation),
-    pageOf: (path) => titles().get(`/${path}`),
+    sentenceOf: (entry) => sentenceOf(entry, titles().get(entry.operation) ?? entry.operation),
+    labelOf: (operation, field) => {
+      const known = words().fields.get(operation)?.[field];
+      return known ? labelOf(field, metaOf(known)) : field;
+    },
     find: (text) =>
       [...titles()].flatMap(([operation, title]) =>
         title.toLowerCase().includes(text.toLowerCase()) ? operation : [],

@@ -81,12 +81,10 @@ export function startView(startAt: number, now: number): Html {
 }
 
 /** To the form of a rollback, which then leads to the page of the new job. */
-export function rollbackLink(page: PageContext<unknown>, label: string, to?: { readonly id: string }): Html {
-  const form = formHref(page, page.href('system', 'upgrades', 'rollback'), {
-    ...(to && { versionManifest: JSON.stringify({ id: to.id }) }),
-    next: page.href('system', 'jobs', '{jobId}'),
-  });
-  return linkButton(page, form, label, 'destructive');
+export function rollbackLink(page: PageContext<unknown>): Html {
+  const next = page.href('system', 'jobs', '{jobId}');
+  const form = formHref(page, page.href('system', 'upgrades', 'rollback'), { next });
+  return linkButton(page, form, 'Roll back …', 'destructive');
 }
 
 /** Cancel and Move. */

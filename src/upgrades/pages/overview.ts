@@ -64,7 +64,7 @@ async function installedView(
       <h2 id="installed">Installed</h2>
       ${renderFacts(facts)} ${drift && html`<p class="notice">${drift}</p>`}
     </div>
-    ${findRollbackTarget(store) && rollbackLink(page, 'Roll back …')}
+    ${findRollbackTarget(store) && rollbackLink(page)}
   </section>`;
 }
 

@@ -3,7 +3,8 @@ import { renderAgo, renderTime } from '../../console/time.ts';
 import { formatCount } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/view.ts';
-import type { Delivery, DeliveryState } from '../queue/delivery.ts';
+import { truncate } from '../../lib/text.ts';
+import type { Attempt, Delivery, DeliveryState } from '../queue/delivery.ts';
 import type { HealthView, Webhook, WebhookHealth } from '../webhook.ts';
 
 type Place = Pick<PageContext<unknown>, 'href'>;
@@ -47,6 +48,14 @@ export function formatHeaders(headers: Readonly<Record<string, string>>): string
   return Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}`)
     .join('\n');
+}
+
+const maxResponseShown = 120;
+
+/** What the receiver has answered, or why there is no answer, in one line. */
+export function formatAnswer({ status, error, response }: Attempt): string {
+  const words = (response ?? '').replaceAll(/\s+/g, ' ').trim() || (status === null && error) || '';
+  return words.length > maxResponseShown ? `${truncate(words, maxResponseShown)} …` : words;
 }
 
 /** What needs attention most comes first. */

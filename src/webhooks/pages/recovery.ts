@@ -16,7 +16,7 @@ export function formatBounded(count: number): string {
   return count > maxUndelivered ? `${formatNumber(maxUndelivered)}+` : formatNumber(count);
 }
 
-function formatEvents(count: number): string {
+export function formatEvents(count: number): string {
   return `${formatBounded(count)} ${count === 1 ? 'event' : 'events'}`;
 }
 
@@ -36,23 +36,31 @@ export async function renderRecovery(
     if (count > 0) kinds.push(html`<li>${formatBounded(count)}: ${stateMeanings[state]}</li> `);
   }
   const events = formatEvents(undelivered);
-  const action = (operation: string) => webhookHref(page, webhook.id, operation);
-  const [operation, verb] = webhook.active
-    ? ['redeliver', 'Redeliver']
-    : ['activate', 'Activate and redeliver'];
-  const fields = webhook.active ? {} : { redeliver: 'true' };
-  const recover =
-    !isRunning &&
-    pageButton(page, { action: action(operation), label: `${verb} ${events}`, fields, isPrimary: true });
+  const recover = !isRunning && recoveryButton(page, webhook, undelivered);
+  const dismiss = webhookHref(page, webhook.id, 'dismiss');
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${
       undelivered > 0 &&
-      html`<div class="actions">${recover} ${pageButton(page, { action: action('dismiss'), label: 'Dismiss' })}</div>
+      html`<div class="actions">${recover} ${pageButton(page, { action: dismiss, label: 'Dismiss' })}</div>
         <details>
           <summary>${events} not delivered</summary>
           <ul class="plain">${kinds}</ul>
         </details>`
     }`;
+}
+
+export function recoveryButton(
+  page: PageContext<unknown>,
+  { id, active }: Webhook,
+  undelivered: number,
+): Html | false {
+  const events = formatEvents(undelivered);
+  return pageButton(page, {
+    action: webhookHref(page, id, active ? 'redeliver' : 'activate'),
+    label: active ? `Redeliver ${events}` : `Activate and redeliver ${events}`,
+    fields: active ? {} : { redeliver: 'true' },
+    isPrimary: true,
+  });
 }
 
 /** A button for the deliveries that match the filter of the page. */

@@ -5,7 +5,6 @@ import { renderAgo, renderTime } from '../../console/time.ts';
 import { renderFacts, renderMissing } from '../../console/table.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { truncate } from '../../lib/text.ts';
 import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type Delivery, endOf } from '../queue/delivery.ts';
@@ -18,6 +17,7 @@ import {
   deliveryHref,
   explainHealth,
   formatAddress,
+  formatAnswer,
   formatHeaders,
   healthMarks,
   renderHealth,
@@ -82,8 +82,6 @@ export function showWebhook(
 
 const outcomeColours = { delivered: 'good', failed: 'warn', none: 'busy' } as const;
 
-const maxResponseShown = 120;
-
 /** What the receiver has answered to the last attempt. */
 function renderResult(page: PageContext<Webhook>, label: string, delivery: Delivery): Html {
   const attempt = delivery.attempts.at(-1);
@@ -92,9 +90,8 @@ function renderResult(page: PageContext<Webhook>, label: string, delivery: Deliv
     return html`<p>
       ${link}: no response yet. <noscript>Reload this page to see it.</noscript>
     </p>`;
-  const { status, durationMs, error, response } = attempt;
-  const words = (response ?? '').replaceAll(/\s+/g, ' ').trim() || (status === null && error) || '';
-  const reason = words.length > maxResponseShown ? `${truncate(words, maxResponseShown)} …` : words;
+  const { status, durationMs } = attempt;
+  const reason = formatAnswer(attempt);
   return html`<p>
     ${link}, ${renderAgo(endOf(attempt), page.now)}:
     <strong>${status ?? 'none'}</strong> after ${formatDuration(durationMs)}${reason === '' ? '.' : `: ${reason}`}

@@ -17,6 +17,7 @@ import { renderAgo } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import { readFields } from '../../rest/fields.ts';
+import { truncate } from '../../lib/text.ts';
 import type { PageContext, View } from '../../rest/view.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
@@ -131,10 +132,14 @@ function deliveryList(page: PageContext<unknown>, store: ReadableStore, webhook:
   };
 }
 
-/** What the event is about: a service, a webhook, or the versions of an upgrade. */
+const maxDataShown = 120;
+
+/** What the event is about: a service, a webhook, the versions of an upgrade, or else how its data begins. */
 export function renderSubject({ type, service, data }: WebhookEvent): Html {
   const subject = service ?? (/^(Webhook|Upgrade)[A-Z]/.test(type) ? subjectIn(data) : undefined);
-  return subject === undefined ? renderMissing() : html`<bdi>${subject}</bdi>`;
+  return subject === undefined
+    ? html`<code class="hint">${truncate(data, maxDataShown)}</code>`
+    : html`<bdi>${subject}</bdi>`;
 }
 
 /** Anybody who may publish events may use these types, so the data may have any form. */

@@ -58,7 +58,11 @@ export async function openStore({
   };
   if (url === undefined) {
     logger.info('the store is in memory: nothing survives a restart');
-    return createMemoryStore({ retention, maxEventIds: config.MAX_EVENT_IDS });
+    return createMemoryStore({
+      retention,
+      maxEventIds: config.MAX_EVENT_IDS,
+      since: runtime.now(),
+    });
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)

@@ -198,6 +198,7 @@ export class ControlledServer {
         jobs: config.JOB_HISTORY,
       },
       maxEventIds: config.MAX_EVENT_IDS,
+      since: createdAt,
     });
     if (from) store.load(from.store, tables);
     const simulatedFailures = from ? failuresOf(from) : new Map(config.SIMULATED_FAILURES);

@@ -26,6 +26,7 @@ import {
   serviceProblems,
   webhookFields,
 } from './fields.rest.ts';
+import { historyResource } from './history.rest.ts';
 import { exampleEvent } from './own-events.ts';
 import {
   deactivationWarning,
@@ -151,7 +152,10 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       return webhookToJson(store, subject, at, undelivered.get(subject.id));
     },
     view: showWebhook(store, (webhook) => exampleRequest(webhook, deps)),
-    resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
+    resources: {
+      deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id),
+      history: historyResource<Webhook>(deps, (webhook) => webhook),
+    },
     operations: {
       edit: editOperation(deps),
       delete: operation<Webhook>({

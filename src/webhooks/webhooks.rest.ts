@@ -28,6 +28,7 @@ import {
   webhookFields,
   webhookIds,
 } from './fields.rest.ts';
+import { historyResource } from './history.rest.ts';
 import {
   countPending,
   deactivateAllWarning,
@@ -85,6 +86,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     view: showWebhooks(store),
     resources: {
       deliveries: deliveriesResource(deps, () => undefined),
+      history: historyResource(deps, () => undefined),
       settings: settingsResource(store),
       eventTypes: eventTypesResource,
     },

@@ -6,7 +6,21 @@ import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { backends, onStore } from './backends.ts';
 import { cell, row, rows } from './definitions.ts';
-import { attempted, claim, claimed, delivery, end, ended, publish } from './deliveries.ts';
+import {
+  attempted,
+  claim,
+  claimed,
+  delivery,
+  discard,
+  end,
+  ended,
+  enqueue,
+  ping,
+  publish,
+} from './deliveries.ts';
+
+const hour = 3_600_000;
+const nothing = { delivered: 0, failed: 0, missed: 0, discarded: 0, attempts: 0, durationMs: 0 };
 
 /** Completes a delivery in both ways that there are. Returns whether the claim was held. */
 const ways: [string, (store: Store, held: Delivery, by: Delivery) => Promise<boolean>][] = [
@@ -127,5 +141,45 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await store.deliveries.find('a1')).toEqual(attempted(delivery('a1', 1), 2));
     expect(await store.deliveries.find('b1')).toEqual(delivery('b1', 1));
     expect(await end(store, 'b1', 3)).toBeDefined();
+  });
+
+  it.for(ways)('counts in each hour how deliveries end, by %s', async ([, complete], { store }) => {
+    const missed = (id: string, at: number) => delivery(id, at, { state: 'missed', endedAt: at });
+    const counted = async (webhookId?: string, from = 0, to = 9 * hour) =>
+      (await store.deliveries.history({ webhookId, from, to })).hours;
+    await publish(
+      store,
+      delivery('a1', 1),
+      delivery('a2', 1),
+      delivery('a3', 1),
+      ping('a4', 1),
+      delivery('b1', 1),
+    );
+    await publish(store, missed('a5', hour + 5));
+    await enqueue(store, missed('b2', 2 * hour), delivery('a6', 2));
+    await claim(store, 9, 5);
+    const held = ['a1', 'a2', 'a3', 'a4', 'b1'].map((id) => claimed(store, id));
+    const at = [2 * hour - 1, 2 * hour, 2 * hour + 1, 2 * hour, 2 * hour] as const;
+    const outcomes = held.map((one, n) => {
+      const after = attempted(one, at[n] ?? 0);
+      return n === 2 ? after : ended(after, at[n] ?? 0, n === 1 ? 'failed' : 'delivered');
+    });
+    for (const [n, one] of held.entries()) expect(await complete(store, one, outcomes[n] ?? one)).toBe(true);
+    // What had ended already, or is claimed no more, is not counted again.
+    expect(await complete(store, held[0] ?? delivery('a1', 1), outcomes[0] ?? delivery('a1', 1))).toBe(false);
+    await discard(store, 'a', 3 * hour);
+    const ofA = [
+      { ...nothing, at: hour, delivered: 1, missed: 1, attempts: 1, durationMs: 1 },
+      { ...nothing, at: 2 * hour, failed: 1, attempts: 2, durationMs: 2 },
+      { ...nothing, at: 3 * hour, discarded: 2 },
+    ];
+    expect(await counted('a')).toEqual(ofA);
+    expect(await counted('a', hour + 1, 2 * hour)).toEqual(ofA.slice(0, 2));
+    expect(await counted()).toEqual([
+      ofA[0],
+      { ...nothing, at: 2 * hour, delivered: 1, failed: 1, missed: 1, attempts: 3, durationMs: 3 },
+      ofA[2],
+    ]);
+    expect(await counted('c')).toEqual([]);
   });
 });

@@ -3,9 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
+import { dayMs, realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
 import type { Store } from '../../src/store/store.ts';
+import { hourMs } from '../../src/webhooks/queue/history.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { impatientAddress, withLimits } from '../kit/postgres.ts';
@@ -21,6 +22,7 @@ import {
   discard,
   end,
   ended,
+  enqueue,
   list,
   ping,
   publish,
@@ -257,6 +259,29 @@ describe('two processes whose clocks differ by three minutes', () => {
     expect(nextAt - now).toBeGreaterThan(3_540_000);
     expect((await claimAll(behind.store, now + 3_660_000, wait)).ids).toEqual(['a1']);
   });
+});
+
+it('the counts of an hour that is over become one row, and are deleted after 35 days', async () => {
+  const database = await createTestDatabase();
+  const store = await database.open();
+  const now = Date.now();
+  const missedAt = async (id: string, at: number) =>
+    publish(store, delivery(id, at, { state: 'missed', endedAt: at }));
+  for (const at of [now, now - 2 * hourMs, now - 34 * dayMs, now - 36 * dayMs]) await missedAt(`a${at}`, at);
+  await enqueue(
+    store,
+    delivery('a9', now, { state: 'missed', endedAt: now - 2 * hourMs, createdAt: now - 2 * hourMs }),
+  );
+  await store.close();
+  const other = await database.open();
+  const kept = () => database.ask('select at::float8, missed::int, lane from delivery_hours order by at');
+  await expect.poll(kept).toMatchObject([
+    { missed: 1, lane: -1 },
+    { missed: 2, lane: -1 },
+    { at: now - (now % hourMs), missed: 1 },
+  ]);
+  const { hours } = await other.deliveries.history({ from: now - 40 * dayMs, to: now });
+  expect(hours.map(({ missed }) => missed)).toEqual([1, 2, 1]);
 });
 
 describe('many webhooks that wait', () => {

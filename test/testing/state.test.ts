@@ -73,6 +73,7 @@ describe('a snapshot', () => {
       return [
         await (await send('/admin/system/upgrades')).text(),
         await (await send('/admin/services/webhooks')).text(),
+        await (await send('/admin/services/webhooks/history')).text(),
         await (await send('/admin/uploads')).text(),
         await (await send('/admin/system/audit')).text(),
       ];

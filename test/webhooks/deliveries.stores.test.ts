@@ -52,6 +52,36 @@ describe('deliveries', () => {
     }
   });
 
+  it('are counted in each hour', async () => {
+    const { id } = await hooks.register();
+    await hooks.deliver();
+    hooks.answerWith(500);
+    await hooks.act(`${id}/ping`);
+    await hooks.settle();
+    const now = hooks.runtime.now();
+    type Answer = { hours: { at: number; delivered: number; meanMs: number | null }[]; since: number };
+    const read = (path: string) => hooks.read<Answer>(path);
+    const { hours, since } = await read(`/${id}/history?from=${now - 7_200_000}`);
+    expect(since).toBeLessThanOrEqual(now);
+    expect(hours.at(-1)).toEqual({
+      at: now - (now % 3_600_000),
+      delivered: 1,
+      failed: 0,
+      missed: 0,
+      discarded: 0,
+      meanMs: expect.any(Number) as number,
+    });
+    for (const { at, delivered, meanMs } of hours.slice(0, -1)) {
+      expect(at % 3_600_000).toBe(0);
+      expect([delivered, meanMs]).toEqual([0, null]);
+    }
+    expect((await read('/history')).hours.at(-1)).toEqual(hours.at(-1));
+    const path = `/admin/services/webhooks/history?from=1&to=${36 * 86_400_000}`;
+    const refused = await hooks.get(path, hooks.administrator);
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('from: must be at most 35 days before to.');
+  });
+
   it('can be redelivered: the same event in a new delivery', async () => {
     const { id } = await hooks.register();
     await hooks.deliver({ eventId: 'again', payload: '{"a":1}' });

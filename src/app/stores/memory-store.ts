@@ -40,6 +40,8 @@ type MemoryStoreOptions = {
   readonly retention: Retention;
   /** How many event ids are remembered. */
   readonly maxEventIds: number;
+  /** When it begins, for what it counts from then on. */
+  readonly since?: number;
 };
 
 export type MemoryStore = Store & {
@@ -51,10 +53,15 @@ export type MemoryStore = Store & {
 /** The other entries are refused and failed requests. */
 const auditLimits = { successes: 10_000, others: 2_000 };
 
-export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): MemoryStore {
+export function createMemoryStore({ retention, maxEventIds, since = 0 }: MemoryStoreOptions): MemoryStore {
   const copy = createCopy();
   const { reader } = copy;
-  const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
+  const deliveries = new MemoryDeliveries({
+    reader,
+    retention: retention.deliveries,
+    maxEventIds,
+    since,
+  });
   const jobs = new MemoryJobs(retention.jobs);
   const audit = new MemoryAudit(auditLimits);
   const uploads = new MemoryUploads();

@@ -185,7 +185,12 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       polledAt = runtime.now();
     },
     removeOld: async (stopping) => {
-      await Promise.all([jobs.removeOld(stopping), deliveries.trimmer.trimAll(), uploads.removeUnused()]);
+      await Promise.all([
+        jobs.removeOld(stopping),
+        deliveries.trimmer.trimAll(),
+        deliveries.mergeHistory(runtime.now(), stopping),
+        uploads.removeUnused(),
+      ]);
     },
   });
 

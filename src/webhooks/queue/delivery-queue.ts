@@ -24,6 +24,7 @@ import type { Reader } from '../../store/state.ts';
 import type { Webhook } from '../webhook.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
+import type { History, HistoryRequest } from './history.ts';
 import type { Counted, Redelivery } from './redelivery.ts';
 
 export type DeliveryQueue = {
@@ -62,6 +63,8 @@ export type DeliveryQueue = {
   eventTypes: () => Promise<readonly string[]>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
+  /** How deliveries have ended in each hour of the last 35 days. Deliveries that end are counted in the same transaction. */
+  history: (request: HistoryRequest) => Promise<History>;
   /** How many pending deliveries of the webhooks are neither claimed nor pings: a deactivation would discard them. */
   pendingOf: (webhookIds: readonly string[]) => Promise<number>;
   /**

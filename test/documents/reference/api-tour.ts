@@ -148,6 +148,8 @@ async function visitWebhooks(tour: Recorder): Promise<void> {
   await tour.get(`${all}/{webhook}/deliveries/{delivery}`, ids);
   await tour.post(`${all}/{webhook}/deliveries/{delivery}/redeliver`, {}, ids);
   await tour.get(`${all}/deliveries`);
+  await tour.get(`${all}/history`);
+  await tour.get(`${all}/{webhook}/history`, ids);
   await tour.get(`${all}/deliveries/{delivery}`, ids);
   await tour.post(`${all}/deliveries/{delivery}/redeliver`, {}, ids);
   await tour.post(`${all}/{webhook}/redeliver`, { state: 'failed,missed' }, ids);

@@ -8,6 +8,8 @@ create table clock (
   pruned_to bigint not null default 0,
   -- An empty text, encrypted with the secret key that all processes share; null while none is configured.
   seal text,
+  -- Since when the ends of deliveries are counted.
+  counted_since bigint not null default floor(extract(epoch from clock_timestamp()) * 1000),
   -- The newest contracting migration. A program that does not know it must not write.
   oldest_writer bigint not null default 0
 );
@@ -182,12 +184,30 @@ create index finished_of_webhook on finished (webhook_id, state, created_at, num
 create index finished_of_type on finished (event_type, state, created_at, number) include (status);
 create index finished_of_status on finished (status, state, created_at, number);
 
+-- How the deliveries of a webhook have ended in each hour, without pings. The sum of the lanes counts.
+create table delivery_hours (
+  webhook_id text collate "C" not null,
+  at bigint not null,
+  lane smallint not null,
+  delivered bigint not null,
+  failed bigint not null,
+  missed bigint not null,
+  discarded bigint not null,
+  -- The attempts that ended in this hour, and the sum of their durations.
+  attempts bigint not null,
+  duration_ms bigint not null,
+  primary key (webhook_id, at, lane)
+);
+create index delivery_hours_age on delivery_hours (at);
+create index delivery_hours_unmerged on delivery_hours (at) where lane >= 0;
+
 -- Rows of these tables are replaced all the time. Autovacuum must keep up: by default it waits until a fifth of a
 -- table has changed, and then works slowly. Room in the pages lets an update stay in its page.
 alter table deliveries set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table queue set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table finished set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table event_ids set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+alter table delivery_hours set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 alter table clock set (fillfactor = 10);
 alter table processes set (fillfactor = 10);
 alter table state set (fillfactor = 70);

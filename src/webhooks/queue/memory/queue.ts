@@ -31,12 +31,15 @@ import {
 } from '../delivery.ts';
 import { matchesRedelivery, redeliveries } from '../redelivery.ts';
 import { FinishedDeliveries } from './finished.ts';
+import { DeliveryHistory, type HistoryDump } from './history.ts';
 import { WaitingList } from './waiting-list.ts';
 
 type MemoryDeliveriesOptions = {
   readonly reader: Reader;
   readonly retention: DeliveryRetention;
   readonly maxEventIds: number;
+  /** Since when deliveries are counted. */
+  readonly since: number;
 };
 
 type Next = { readonly at: number; readonly delivery: Delivery };
@@ -57,6 +60,7 @@ export type DeliveryDump = {
   /** Webhooks in the order of their turns. */
   readonly turns: readonly string[];
   readonly events: readonly RememberedEvent[];
+  readonly history: HistoryDump;
 };
 
 export class MemoryDeliveries {
@@ -68,13 +72,15 @@ export class MemoryDeliveries {
   /** Webhooks that may have pending deliveries, in the order of their turns. */
   readonly #turns = new Set<string>();
   readonly #finished: FinishedDeliveries;
+  readonly #history: DeliveryHistory;
   #pending = 0;
   #pendingBytes = 0;
   readonly #events = new Map<string, RememberedEvent>();
   readonly #listeners = new Set<() => void>();
   #hasFreed = false;
 
-  constructor({ reader, retention, maxEventIds }: MemoryDeliveriesOptions) {
+  constructor({ reader, retention, maxEventIds, since }: MemoryDeliveriesOptions) {
+    this.#history = new DeliveryHistory(since);
     this.#reader = reader;
     this.#maxEventIds = maxEventIds;
     this.#finished = new FinishedDeliveries(retention);
@@ -96,6 +102,7 @@ export class MemoryDeliveries {
       for (const event of this.#events.values()) {
         if (!isStillRemembered(event, at)) this.#events.delete(event.eventId);
       }
+      this.#history.forget(at);
     },
     claim: async ({ at, most, retryWaitMs, receiverOf, roomFor }) => {
       const taken: Delivery[] = [];
@@ -210,6 +217,7 @@ export class MemoryDeliveries {
       }
       return outcomes;
     },
+    history: async (request) => this.#history.read(request),
     pendingOf: async (webhookIds) => webhookIds.flatMap((id) => this.#discardable(id)).length,
     evicted: () => this.#finished.evicted,
     pending: () => {
@@ -270,11 +278,13 @@ export class MemoryDeliveries {
       finished: this.#finished.ids(),
       turns: [...new Set([...this.#turns, ...waiting])],
       events: [...this.#events.values()],
+      history: this.#history.dump(),
     };
   }
 
   /** A delivery that was claimed is free again. */
-  load({ list, finished, turns, events }: DeliveryDump): void {
+  load({ list, finished, turns, events, history }: DeliveryDump): void {
+    this.#history.load(history);
     for (const delivery of list.map(freeze)) {
       const lists = this.#listsOf(delivery.webhookId);
       // A finished delivery is added below, in the order of ends. This reserves its place in the order of all
@@ -334,6 +344,7 @@ export class MemoryDeliveries {
   /** Adds the delivery, or replaces the one with the same id. */
   #put(delivery: Delivery): void {
     const lists = this.#listsOf(delivery.webhookId);
+    this.#history.count(this.#deliveries.get(delivery.id), delivery);
     this.#remove(delivery.id, lists, 'keeps its place');
     this.#add(delivery, lists);
     if (delivery.state === 'pending') {

@@ -6,6 +6,7 @@
 // webhook after the commit. Every process looks for notes every two seconds, so what a killed one leaves is emptied too.
 // A delivery that is published at the same moment may have a higher number: the worker then discards or deletes it.
 import type { CompletingOptions } from './completing.ts';
+import { countHours } from './history.ts';
 
 /** What a batch has done to the pending deliveries of a webhook. */
 type Emptied = {
@@ -27,6 +28,9 @@ const isSettled = `e.noted_at < clock_timestamp() - interval '1 minute'`;
 const isConcerned = `q.claimed_by is null and q.webhook_id = e.webhook_id and q.number <= e.up_to
   and (e.discarded_at is null or q.priority <> 0)`;
 
+const discardedRows = `select webhook_id, 'discarded' as state, discarded_at as ended_at, null::bigint as duration_ms
+  from gone where discarded_at is not null`;
+
 /** Deletes also pending deliveries that a process has claimed. */
 const emptyStatement = `with free as (
     select q.ctid from emptied e cross join lateral (
@@ -42,6 +46,7 @@ const emptyStatement = `with free as (
     insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
     select number, created_at, id, webhook_id, event_type, 'discarded', false, discarded_at, attempts, status
     from gone where discarded_at is not null),
+  ${countHours('counted', discardedRows, 'statement')},
   removed as (
     delete from finished f where f.ctid = any(array(
       select f.ctid from emptied e cross join lateral (

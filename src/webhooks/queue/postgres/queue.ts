@@ -20,10 +20,12 @@ import {
   rememberedForMs,
 } from '../delivery-queue.ts';
 import type { Delivery } from '../delivery.ts';
+import type { History, HistoryRequest } from '../history.ts';
 import type { Counted, Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import { Emptier } from './emptying.ts';
+import { mergeHistory, readHistory } from './history.ts';
 import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { redeliver } from './redelivering.ts';
@@ -207,6 +209,14 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   evicted(): number {
     return this.trimmer.evicted;
+  }
+
+  history(request: HistoryRequest): Promise<History> {
+    return readHistory(this.#options.database, request);
+  }
+
+  mergeHistory(at: number, stopping: AbortSignal): Promise<void> {
+    return mergeHistory(this.#options.database, at, stopping);
   }
 
   pending(): PendingCounts {

@@ -4,6 +4,8 @@ import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 import { lastStatus } from '../delivery-filter.ts';
 import type { PendingCounts } from '../delivery-queue.ts';
 import { type Attempt, type Delivery, priorityOf, waitingSince } from '../delivery.ts';
+import { countedOf } from '../history.ts';
+import { type Lane, countHours } from './history.ts';
 
 export type DeliveryRow = {
   readonly id: string;
@@ -90,7 +92,7 @@ export const insertParameters = 15;
  * event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an inner join it
  * would compare every event with every delivery, because it expects few of both.
  */
-export function insertDeliveries(condition = 'true'): string {
+export function insertDeliveries(condition = 'true', lane: Lane = 'statement'): string {
   return `chosen as materialized (
       select s.*, nextval('delivery_numbers') as number from (
         select v.id, v.webhook_id, e.id as event_id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping, v.created_at, v.missed,
@@ -101,8 +103,11 @@ export function insertDeliveries(condition = 'true'): string {
             with ordinality v(id, webhook_id, place, is_ping, created_at, missed, redelivery_of, index)
             on v.place = e.place
         where ${condition} order by v.index) s),
-    ${insertChosen}`;
+    ${insertChosen},
+    ${countHours('counted', missedRows, lane)}`;
 }
+
+const missedRows = `select webhook_id, 'missed' as state, created_at as ended_at, null::bigint as duration_ms from chosen where missed`;
 
 /** Inserts the rows of `chosen`. */
 export const insertChosen = `content as (
@@ -138,10 +143,18 @@ export function completeValues(completed: readonly Held[]): unknown[] {
     deliveries.map((delivery) => toStatusColumn(lastStatus(delivery))),
     // One document: the quotation marks of each element of an array would have to be escaped.
     JSON.stringify(deliveries.map(({ attempts }) => attempts)),
+    deliveries.map(({ webhookId }) => webhookId),
+    completed.map(({ claimed, delivery }) => attemptedMs(claimed, delivery)),
   ];
 }
 
-export const completeParameters = 10;
+/** How long the attempt took that was made. Null: none was, or it was a ping, which is not counted. */
+function attemptedMs(claimed: Delivery, delivery: Delivery | 'deleted'): number | null {
+  if (delivery === 'deleted' || delivery.isPing) return null;
+  return countedOf(claimed, delivery)?.attempts ? (delivery.attempts.at(-1)?.durationMs ?? null) : null;
+}
+
+export const completeParameters = 12;
 
 /**
  * SQL condition: nobody has claimed the delivery `q` since the claim `v`. If a crash of the database has undone the
@@ -159,12 +172,12 @@ export function toStatusColumn(status: number | null): number {
  * The parts of a `with` that replace claimed deliveries with those of `completeValues`, and release the claims.
  * `done` has the numbers of these deliveries, without those whose claim is lost.
  */
-export function completeDeliveries(condition = 'true'): string {
+export function completeDeliveries(condition = 'true', lane: Lane = 'statement'): string {
   return `given as materialized (
       select * from rows from (
-        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[]),
+        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[], $11::text[], $12::bigint[]),
         json_array_elements($10::json))
-      v(created_at, number, claim, claimed_since, state, ended_at, priority, since, status, attempts)
+      v(created_at, number, claim, claimed_since, state, ended_at, priority, since, status, webhook_id, duration_ms, attempts)
       where ${condition}),
     retried as (
       update queue q set priority = v.priority, since = v.since, status = v.status, attempts = v.attempts, claimed_by = null, claim = null
@@ -176,7 +189,13 @@ export function completeDeliveries(condition = 'true'): string {
       insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
       select * from ended where state <> 'deleted'),
     content as (delete from deliveries d using ended e where d.id = e.id and e.state = 'deleted'),
-    done as (select number from retried union all select number from ended)`;
+    done as (select number from retried union all select number from ended),
+    ${countHours(
+      'counted',
+      `select v.webhook_id, v.state, coalesce(v.ended_at, v.since) as ended_at, v.duration_ms
+       from done d join given v on v.number = d.number where v.priority <> 0 and v.state <> 'deleted'`,
+      lane,
+    )}`;
 }
 
 /** The counts of the deliveries that are pending. */

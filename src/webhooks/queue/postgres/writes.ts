@@ -8,8 +8,8 @@ import type { Delivery } from '../delivery.ts';
 import type { Claims } from './claims.ts';
 import { completeDeliveries, completeValues, insertDeliveries, insertValues } from './rows.ts';
 
-const enqueueStatement = `with ${insertDeliveries()} select from chosen`;
-const completeStatement = `with ${completeDeliveries()} select number from done`;
+const enqueueStatement = `with ${insertDeliveries('true', 'update')} select from chosen`;
+const completeStatement = `with ${completeDeliveries('true', 'update')} select number from done`;
 /** Deliveries that are added later belong to the time after the update. */
 const noteStatement = `insert into emptied (webhook_id, up_to, discarded_at)
   select $1, case when is_called then last_value else 0 end, $2::bigint from delivery_numbers

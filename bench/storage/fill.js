@@ -66,7 +66,7 @@ export async function fillJobs(client, count, messagesPerJob, at) {
 export async function fillDeliveries(client, webhookIds, count, at) {
   await client.query(
     `create temp table filled as
-     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, ($2::text[])[1 + n % cardinality($2::text[])] as webhook_id,
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, nextval('delivery_numbers') as event_number, ($2::text[])[1 + n % cardinality($2::text[])] as webhook_id,
        'event-' || n as event_id, 'ServiceUpdated' as type, $3::bigint as at, 'delivered' as state, 200 as status
      from generate_series(1, $1::bigint) n`,
     [count, webhookIds, at],
@@ -78,7 +78,7 @@ export async function fillDeliveries(client, webhookIds, count, at) {
 export async function fillPendingDeliveries(client, webhookId, count, at) {
   await client.query(
     `create temp table filled as
-     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, $2::text as webhook_id, 'event-' || n as event_id,
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, nextval('delivery_numbers') as event_number, $2::text as webhook_id, 'event-' || n as event_id,
        'ServiceUpdated' as type, $3::bigint as at, 'pending' as state, 0 as status
      from generate_series(1, $1::bigint) n`,
     [count, webhookId, at],
@@ -93,7 +93,7 @@ export async function fillPendingDeliveries(client, webhookId, count, at) {
 export async function fillVariedDeliveries(client, webhookIds, count, { from, to }) {
   await client.query(
     `create temp table filled as
-     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number,
+     select gen_random_uuid()::text as id, nextval('delivery_numbers') as number, nextval('delivery_numbers') as event_number,
        ($2::text[])[1 + abs(hashint8(n)) % cardinality($2::text[])] as webhook_id, 'event-' || n as event_id, type, at, state, status
      from generate_series(1, $1::bigint) n
      cross join lateral (select $3::bigint + n * (($4::bigint - $3::bigint) / $1::bigint) as at,
@@ -113,19 +113,20 @@ export async function fillVariedDeliveries(client, webhookIds, count, { from, to
 async function insertFilled(client, claimedBy = 'bench') {
   const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
   await client.query(
-    `insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, data, is_ping, created_at)
-     select id, number, webhook_id, event_id, type, at, $1, false, at from filled`,
+    `insert into events (number, id, type, at, data)
+     select event_number, event_id, type, at, $1 from filled`,
     [data],
   );
   await client.query(
-    `insert into queue (created_at, number, id, webhook_id, event_type, bytes, priority, since, status, claimed_by, claim)
-     select at, number, id, webhook_id, type, octet_length($1), 2, at, status, $2::text, case when $2::text <> '' then nextval('claim_numbers') end
+    `insert into queue (created_at, number, event_number, is_late, id, webhook_id, event_type, bytes, priority, since, status, claimed_by, claim)
+     select at, number, event_number, false, id, webhook_id, type, octet_length($1), 2, at, status, $2::text,
+       case when $2::text <> '' then nextval('claim_numbers') end
      from filled where state = 'pending'`,
     [data, claimedBy],
   );
   await client.query(
-    `insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
-     select number, at, id, webhook_id, type, state, false, at + 12, case when state = 'missed' then '[]'::json
+    `insert into finished (created_at, number, event_number, is_late, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
+     select at, number, event_number, false, id, webhook_id, type, state, false, at + 12, case when state = 'missed' then '[]'::json
        else json_build_array(json_build_object('when', at, 'durationMs', 12, 'status', nullif(status, 0), 'error', null, 'response', 'ok')) end,
        status
      from filled where state <> 'pending'`,

@@ -10,7 +10,8 @@ export type Runtime = {
   elapsed: () => number;
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   yieldToEventLoop: () => Promise<void>;
-  newId: () => string;
+  /** The id contains the time, by default the present one: `timeOfId` reads it, and ids of one time are neighbours in an index. */
+  newId: (at?: number) => string;
   newSecret: (bytes: number) => Buffer;
   /** Corrects `now` by a clock that several processes share: it was `time` between `from` and `to` of `now`. */
   followClock?: (time: number, from: number, to: number) => void;
@@ -38,8 +39,12 @@ export const realRuntime: Runtime = {
   elapsed: () => performance.now(),
   sleep,
   yieldToEventLoop: () => immediate(),
-  // Without `toLowerCase`, V8 keeps the parts from which `randomUUID` has joined the text, about 400 bytes.
-  newId: () => randomUUID().toLowerCase(),
+  newId: (at = Date.now()) => {
+    const time = at.toString(16).padStart(12, '0');
+    const id = `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+    // Without this, V8 keeps the parts from which the text was joined, about 400 bytes.
+    return id.toLowerCase();
+  },
   newSecret: (bytes) => randomBytes(bytes),
   startTimeout: (ms, onTimeout) => {
     const startedAt = performance.now();
@@ -47,6 +52,14 @@ export const realRuntime: Runtime = {
     return { elapsedMs: () => Math.round(performance.now() - startedAt), stop: () => clearTimeout(timer) };
   },
 };
+
+const uuidWithTime = /^([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+
+/** The time in the id; undefined for an id of another form. */
+export function timeOfId(id: string): number | undefined {
+  const [, high, low] = uuidWithTime.exec(id) ?? [];
+  return high === undefined || low === undefined ? undefined : Number.parseInt(high + low, 16);
+}
 
 /** The clock of the runtime then shows the shared time, as exactly as that is known. */
 export function withSharedClock(runtime: Runtime): Runtime {

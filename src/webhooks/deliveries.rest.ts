@@ -215,9 +215,10 @@ function redeliverOperation(runtime: Runtime): Operation<Delivery> {
     description: 'Sends the same event again, as a new delivery.',
     answer: deliveryCreatedAnswer,
     run: async ({ subject, update }) => {
-      const id = runtime.newId();
+      let id = '';
       await update(
         (transaction, at) => {
+          id = runtime.newId(at);
           requireActive(transaction, subject.webhookId);
           transaction.deliveries.enqueue([redeliveryOf(subject, id, at)]);
           transaction.deliveries.markRedelivered(subject.id, id);

@@ -387,10 +387,11 @@ function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
     fields: pingFields,
     answer: deliveryCreatedAnswer,
     run: async ({ subject: { id: webhookId, name }, values: { changeType }, update }) => {
-      const id = runtime.newId();
-      const eventId = runtime.newId();
+      let id = '';
       await update(
         (transaction, at) => {
+          id = runtime.newId(at);
+          const eventId = runtime.newId(at);
           requireWebhook(transaction, webhookId);
           const event = eventOf(exampleEvent(changeType), eventId, at);
           transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);

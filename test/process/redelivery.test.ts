@@ -28,11 +28,10 @@ it('each matched delivery is repeated once', async () => {
   const before = await connect(postgres.url);
   await before(
     `with content as (
-       insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, data, is_ping, created_at)
-       select 'missed-' || n, nextval('delivery_numbers'), $1, 'event-' || n, 'Tested', 1, '{}', false, n
-       from generate_series(1, $2) n returning *)
-     insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at)
-     select number, created_at, id, webhook_id, event_type, 'missed', false, created_at from content`,
+       insert into events (number, id, type, at, data)
+       select nextval('delivery_numbers'), 'event-' || n, 'Tested', n, '{}' from generate_series(1, $2::int) n returning *)
+     insert into finished (number, created_at, event_number, id, webhook_id, event_type, state, is_ping, is_late, ended_at)
+     select nextval('delivery_numbers'), at, number, 'missed-' || at, $1, type, 'missed', false, false, at from content`,
     [id, matched],
   );
   const requested = await victim.post(`${webhooksPath}/${id}/redeliver`, {}, token);
@@ -58,7 +57,7 @@ it('each matched delivery is repeated once', async () => {
   const [links] = await after<{ originals: number; repeated: number; all: number }>(
     `select count(*) filter (where n.id is not null)::int as originals, count(distinct d.redelivery_of)::int as repeated,
        count(d.redelivery_of)::int as all
-     from ${allDeliveries} d left join deliveries n on n.id = d.redelivered_as and n.redelivery_of = d.id`,
+     from ${allDeliveries} d left join ${allDeliveries} n on n.id = d.redelivered_as and n.redelivery_of = d.id`,
   );
   expect(links).toEqual({ originals: matched, repeated: matched, all: matched });
   expect(receiver.arrivals.size).toBe(matched);

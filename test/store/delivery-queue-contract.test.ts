@@ -165,16 +165,37 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
     );
   });
 
-  it('eventTypes returns each type of the finished deliveries once', async ({ store }) => {
+  it('adds the deliveries of an announced event when the update commits', async ({ store }) => {
+    const one = delivery('a1', 1);
+    const other = delivery('b1', 1, { event: one.event, state: 'missed', endedAt: 1 });
+    store.deliveries.distributeWith((reader, event, { about, isMissed }) => {
+      expect([event, about, isMissed]).toEqual([one.event, 'c', true]);
+      return reader.read(cell).n === 1 ? [one, other] : [];
+    });
+    const announce = (n: number) =>
+      store.update((transaction) => {
+        transaction.deliveries.announce(one.event, { about: 'c', isMissed: true });
+        transaction.write(cell, { n });
+      });
+    await announce(0);
+    expect(store.deliveries.pending().count).toBe(0);
+    await announce(1);
+    expect(store.deliveries.pending()).toEqual({ count: 1, bytes: bytesOf(one), oldestAt: 1 });
+    expect((await claim(store, 1)).ids).toEqual(['a1']);
+    expect(await store.deliveries.find('b1')).toEqual(other);
+    expect(await list(store, 'a')).toEqual(['a1']);
+  });
+
+  it('eventTypes returns each type once', async ({ store }) => {
     expect(await store.deliveries.eventTypes()).toEqual([]);
-    const types = ['Two', 'One', 'Two', 'Three', 'Pending'];
+    const types = ['Two', 'One', 'Two', 'Three', 'Four'];
     await publish(
       store,
       ...types.map((type, at) => delivery(`a${at}`, at, { event: { ...delivery('a', at).event, type } })),
     );
     await claim(store, 9);
     for (const id of ['a0', 'a1', 'a2', 'a3']) await end(store, id, 10);
-    expect(await store.deliveries.eventTypes()).toEqual(['One', 'Three', 'Two']);
+    expect(await store.deliveries.eventTypes()).toEqual(['Four', 'One', 'Three', 'Two']);
   });
 
   describe('retention', () => {

@@ -9,6 +9,7 @@ import type { Store } from '../../src/store/store.ts';
 import { hourMs } from '../../src/webhooks/queue/history.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
+import { allDeliveries } from '../kit/deliveries-sql.ts';
 import { impatientAddress, withLimits } from '../kit/postgres.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { createTestDatabase } from './backends.ts';
@@ -28,6 +29,8 @@ import {
   publish,
   retry,
 } from './deliveries.ts';
+
+const soon = { interval: 20, timeout: 10_000 };
 
 function openDatabase(url: string): Database {
   const database = new Database({
@@ -323,6 +326,66 @@ describe('many webhooks that wait', () => {
   });
 });
 
+describe('an event', () => {
+  const large = delivery('a0', 1).event;
+  const toMany = (ids: readonly string[]) => ids.map((id) => delivery(id, 1, { event: large }));
+
+  it('is stored once for all its deliveries and redeliveries, until the last of them is removed', async () => {
+    const { ask, open } = await createTestDatabase();
+    const store = await open({
+      leaseMs: 500,
+      retention: { deliveries: { history: 1, recoverable: 9 }, jobs: 9 },
+    });
+    const events = () => ask('select id from events');
+    await publish(store, ...toMany(['a1', 'b1', 'c1']));
+    await claim(store, 1);
+    for (const id of ['a1', 'b1', 'c1']) await end(store, id, 2, id === 'c1' ? 'failed' : 'delivered');
+    const request = { id: 'r', webhookId: 'c', filter: {}, requestedAt: 5 };
+    await store.update((transaction) => {
+      transaction.put(webhooks, webhook('c'));
+      transaction.put(redeliveries, request);
+    });
+    await store.deliveries.redeliver(request, { most: 9, at: 6, newId: () => 'c2' });
+    expect(await events()).toEqual([{ id: large.id }]);
+    expect((await store.deliveries.page({ eventId: large.id }, 0, 9)).deliveries.map(({ id }) => id)).toEqual(
+      ['c2', 'c1', 'b1', 'a1'],
+    );
+    for (const webhookId of ['a', 'b']) await deleteAll(store, webhookId);
+    await publish(store, delivery('d1', 9));
+    await deleteAll(store, 'd');
+    // The other event is removed, and this one has deliveries left.
+    await expect.poll(events, soon).toEqual([{ id: large.id }]);
+    await deleteAll(store, 'c');
+    await expect.poll(events, soon).toEqual([]);
+  });
+
+  it('that a killed process has left without deliveries is removed', async () => {
+    const { ask, open } = await createTestDatabase();
+    await open();
+    await ask(`insert into events (number, id, type, at, data) values (1, 'left', 'Tested', 1, '{}')`);
+    await open();
+    await expect.poll(() => ask('select from events'), soon).toEqual([]);
+  });
+
+  it('of the server itself is one row until the commit, and any process adds its deliveries, once', async () => {
+    const { ask, open } = await createTestDatabase();
+    const [one, other] = [await open({ leaseMs: 500 }), await open({ leaseMs: 500 })];
+    const announce = () => one.update((transaction) => transaction.deliveries.announce(large, {}));
+    await announce();
+    const announced = `select from events where announced is not null`;
+    expect(await ask(announced)).toHaveLength(1);
+    let ids = 0;
+    const rule = () => toMany(numbered(`a${(ids += 1)}-`, 10));
+    other.deliveries.distributeWith(rule);
+    await expect.poll(() => ask('select from queue'), soon).toHaveLength(10);
+    one.deliveries.distributeWith(rule);
+    await Promise.all([announce(), announce(), announce()]);
+    await expect.poll(() => ask(announced), soon).toEqual([]);
+    expect(await ask('select from queue')).toHaveLength(40);
+    await expect.poll(() => one.deliveries.pending().count, soon).toBe(40);
+  });
+});
+
 describe('a webhook with many deliveries', () => {
   const many = 2_500;
   const publishMany = (store: Store) => publish(store, ...numbered('a', many).map((id) => delivery(id, 1)));
@@ -339,7 +402,8 @@ describe('a webhook with many deliveries', () => {
     expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
     expect((await store.deliveries.page({ states: ['discarded'] }, 0, 1)).total).toBe(many);
     await deleteAll(store, 'a');
-    expect(await database.ask('select from deliveries')).toEqual([]);
+    expect(await database.ask('select from finished')).toEqual([]);
+    await expect.poll(() => database.ask('select from events'), soon).toEqual([]);
   });
 
   it('leaves the rest to others if the process is stopped while it empties it, and logs no error', async () => {
@@ -387,7 +451,8 @@ describe('a webhook with many deliveries', () => {
       transaction.put(webhooks, webhook('a'));
       transaction.put(redeliveries, redelivery);
     });
-    const redeliver = () => other.deliveries.redeliver(redelivery, { most: 1, at: 9, newId: randomUUID });
+    const redeliver = () =>
+      other.deliveries.redeliver(redelivery, { most: 1, at: 9, newId: realRuntime.newId });
     expect(await redeliver()).toEqual({ created: 0, isDone: false });
     await database.open({ leaseMs: 500 });
     await expect.poll(() => database.ask('select from emptied')).toEqual([]);
@@ -445,11 +510,11 @@ describe('a webhook with many deliveries', () => {
     await end(store, 'b1', 2);
     // The commit of the killed process.
     await database.ask(`insert into emptied (webhook_id, up_to) values ('a', 9)`);
-    await expect.poll(() => database.ask('select id from deliveries')).toEqual([{ id: 'b1' }]);
+    await expect.poll(() => database.ask(`select id from ${allDeliveries} d`)).toEqual([{ id: 'b1' }]);
     // An event may have been published at the same moment.
     await store.deliveries.publish(() => [delivery('a5', 4, { state: 'missed', endedAt: 4 })]);
     await database.ask(`update emptied set up_to = 1, noted_at = noted_at - interval '2 minutes'`);
     await expect.poll(() => database.ask('select from emptied')).toEqual([]);
-    expect(await database.ask('select id from deliveries')).toEqual([{ id: 'b1' }]);
+    expect(await database.ask(`select id from ${allDeliveries} d`)).toEqual([{ id: 'b1' }]);
   });
 });

@@ -186,9 +186,9 @@ describe('two processes on one PostgreSQL', () => {
     let ids = 0;
     const results = await Promise.allSettled([
       publish(one, delivery('a2', 1)),
-      // These two are one batch and two statements. The second has the id of a stored delivery.
+      // These two are one batch and two statements. PostgreSQL refuses the second.
       one.deliveries.publish(() => [{ ...large, id: `b${(ids += 1)}`, event: { ...large.event, data } }]),
-      publish(one, delivery('a1', 1)),
+      publish(one, delivery('a\0', 1)),
     ]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
     expect((await one.deliveries.page({ webhookId: 'b' }, 0, 10)).total).toBe(1);

@@ -78,6 +78,7 @@ export function createTransaction(base: Reader, changes: Changes): Transaction {
         const added = deliveries.map(freeze);
         record((writes) => writes.deliveries.enqueue(added));
       },
+      announce: (event, options) => record((writes) => writes.deliveries.announce(freeze(event), options)),
       markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
       discardPending: (webhookId, at) => record((writes) => writes.deliveries.discardPending(webhookId, at)),
       deleteAll: (webhookId) => record((writes) => writes.deliveries.deleteAll(webhookId)),

@@ -71,7 +71,7 @@ export class Follower {
     tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.noteChanges();
     });
-    tasks.every('store emptying', peers.renewEveryMs, (stopping) => deliveries.emptier.emptyRest(stopping));
+    tasks.every('store deliveries', peers.renewEveryMs, (stopping) => deliveries.finishRest(stopping));
     tasks.every('store count', pollEveryMs, () => deliveries.pendingCount.read(database));
     tasks.start('store retention', removeOld);
     tasks.every('store retention', removeEveryMs, async (stopping) => {

@@ -185,9 +185,11 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       polledAt = runtime.now();
     },
     removeOld: async (stopping) => {
+      const { trimmer, unused } = deliveries;
       await Promise.all([
         jobs.removeOld(stopping),
-        deliveries.trimmer.trimAll(),
+        trimmer.trimAll(),
+        unused.sweep(),
         deliveries.mergeHistory(runtime.now(), stopping),
         uploads.removeUnused(),
       ]);

@@ -20,10 +20,12 @@
 // the call. They lock only the rows they write. What also changes a webhook, such as a failure that is counted, is an
 // update.
 import { ServiceError } from '../../lib/errors.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import type { Reader } from '../../store/state.ts';
+import type { WebhookEvent } from '../event.ts';
 import type { Webhook } from '../webhook.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
-import type { Delivery } from './delivery.ts';
+import type { AnnounceOptions, Delivery } from './delivery.ts';
 import type { History, HistoryRequest } from './history.ts';
 import type { Counted, Redelivery } from './redelivery.ts';
 
@@ -34,6 +36,8 @@ export type DeliveryQueue = {
    * the number of the first call.
    */
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
+  /** Sets the rule that finds the deliveries of announced events. */
+  distributeWith: (rule: Distribution) => void;
   /** The event that was published with this id less than 24 hours before `at`. */
   findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
   /**
@@ -59,7 +63,7 @@ export type DeliveryQueue = {
   redeliver: (redelivery: Redelivery, batch: RedeliveryBatch) => Promise<Redelivered>;
   /** The delivery of each webhook that changed last. Webhooks without any are absent. */
   newest: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliverySummary>>;
-  /** The event types of the finished deliveries, at most `maxEventTypes`, in their order. */
+  /** The event types of the deliveries, at most `maxEventTypes`, in their order. A store may leave out old ones. */
   eventTypes: () => Promise<readonly string[]>;
   /** How the newest ended delivery of each webhook has ended, pings included. Webhooks without any are absent. */
   lastOutcomes: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, 'delivered' | 'failed'>>;
@@ -95,6 +99,12 @@ export type DeliverySummary = Pick<Delivery, 'state' | 'isPing'> & {
   readonly error: string | null;
 };
 
+export type Distribution = (
+  reader: Reader,
+  event: WebhookEvent,
+  options: AnnounceOptions,
+) => readonly Delivery[];
+
 export const maxEventTypes = 200;
 
 export type Remembered = { readonly eventId: string; readonly at: number };
@@ -128,7 +138,7 @@ export type CountRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
 export type RedeliveryBatch = {
   readonly most: number;
   readonly at: number;
-  readonly newId: () => string;
+  readonly newId: Runtime['newId'];
 };
 
 export type Redelivered = {
@@ -177,6 +187,11 @@ export type Completed = { readonly delivery: Delivery | 'deleted'; readonly need
 
 export type DeliveryWrites = {
   enqueue: (deliveries: readonly Delivery[]) => Promise<void>;
+  /**
+   * Stores an event whose deliveries may be many. A store may add them after the commit, for the webhooks of that moment;
+   * the update then waits for them, but not longer than a second.
+   */
+  announce: (event: WebhookEvent, options: AnnounceOptions) => Promise<void>;
   /** Links a finished delivery to the one that repeats it. */
   markRedelivered: (id: string, as: string) => Promise<void>;
   /**

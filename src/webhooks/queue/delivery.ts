@@ -14,6 +14,7 @@
 //
 // The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a
 // changed wait applies to deliveries that already wait.
+import type { Runtime } from '../../lib/runtime.ts';
 import { type WebhookEvent, bytesOfPayload } from '../event.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { BodyFormat, Webhook } from '../webhook.ts';
@@ -50,6 +51,7 @@ export type DeliveryState = (typeof deliveryStates)[number];
 export const recoverableStates = ['failed', 'discarded', 'missed'] as const satisfies DeliveryState[];
 
 export type Delivery = {
+  /** Made for the time of its creation, with which a store may find it. */
   readonly id: string;
   readonly webhookId: string;
   readonly event: WebhookEvent;
@@ -98,7 +100,7 @@ function create(
   };
 }
 
-type DeliveriesOptions = {
+export type AnnounceOptions = {
   /** The webhook that the event is about, which does not get it. */
   readonly about?: string | undefined;
   /** Whether active webhooks miss the event too. */
@@ -109,13 +111,13 @@ type DeliveriesOptions = {
 export function deliveriesOf(
   subscribers: Iterable<Webhook>,
   event: WebhookEvent,
-  newId: () => string,
-  { about, isMissed = false }: DeliveriesOptions = {},
+  newId: Runtime['newId'],
+  { about, isMissed = false }: AnnounceOptions = {},
 ): Delivery[] {
   const made: Delivery[] = [];
   for (const webhook of subscribers) {
     if (webhook.id === about) continue;
-    const given = { id: newId(), webhookId: webhook.id, event, isPing: false };
+    const given = { id: newId(event.timestamp), webhookId: webhook.id, event, isPing: false };
     // Nothing of a missed delivery is sent until it is redelivered.
     made.push(create(given, webhook.active && !isMissed ? 'pending' : 'missed', event.timestamp, null));
   }

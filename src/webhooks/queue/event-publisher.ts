@@ -34,6 +34,9 @@ export class EventPublisher {
   constructor(options: EventPublisherOptions) {
     this.#options = options;
     const { store, runtime, tasks } = options;
+    store.deliveries.distributeWith((reader, event, announced) =>
+      deliveriesOf(this.#subscriptions.to(reader, event), event, runtime.newId, announced),
+    );
     const forget = (stopping: AbortSignal) => store.deliveries.forgetEvents(runtime.now(), stopping);
     // Processes may have been stopped for longer than the interval.
     tasks.start('sweep of remembered event ids', forget);
@@ -45,11 +48,10 @@ export class EventPublisher {
    * Missed deliveries have a limit of their own, so many changes do not fill the memory.
    */
   publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
-    const { newId } = this.#options.runtime;
-    const options = { about: draft.about, isMissed: this.#isReserveUsed() };
-    const subscribers = this.#subscriptions.to(transaction, draft);
-    const deliveries = deliveriesOf(subscribers, eventOf(draft, newId(), at), newId, options);
-    if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
+    const [subscriber] = this.#subscriptions.to(transaction, draft);
+    if (!subscriber) return;
+    const event = eventOf(draft, this.#options.runtime.newId(at), at);
+    transaction.deliveries.announce(event, { about: draft.about, isMissed: this.#isReserveUsed() });
   }
 
   #isReserveUsed(): boolean {
@@ -61,7 +63,7 @@ export class EventPublisher {
   async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
     const { now, newId } = this.#options.runtime;
     const at = now();
-    const eventId = givenId ?? newId();
+    const eventId = givenId ?? newId(at);
     const event = eventOf(draft, eventId, at);
     let refusal: ServiceError | undefined;
     const rule = (reader: Reader): readonly Delivery[] => {

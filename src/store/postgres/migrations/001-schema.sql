@@ -104,47 +104,51 @@ create table event_ids (
 );
 create index event_ids_age on event_ids (published_at);
 
--- What to send, and to whom. A row is inserted once and never changed. It has a row in `queue` while the delivery is
--- pending, and one in `finished` afterwards. Both have the columns that filters need.
-create table deliveries (
-  id text collate "C" primary key,
-  number bigint not null,
-  webhook_id text collate "C" not null,
-  event_id text collate "C" not null,
-  event_type text collate "C" not null,
-  event_at bigint not null,
-  service text,
-  data text not null,
-  is_ping boolean not null,
-  created_at bigint not null,
-  redelivery_of text collate "C"
-);
-create index deliveries_of_event on deliveries (event_id);
+-- Numbers events, and deliveries, in the order in which they were added.
 create sequence delivery_numbers;
 
+-- What to send, once for all deliveries of the event. A row is deleted when neither `queue` nor `finished` refers to it.
+create table events (
+  number bigint primary key,
+  id text collate "C" not null,
+  type text collate "C" not null,
+  at bigint not null,
+  service text,
+  data text not null,
+  -- An event of the server itself that has no deliveries yet: who must not get it, and whether all miss it.
+  announced json
+);
+create index events_of_id on events (id);
+create index events_announced on events (number) where announced is not null;
+
+-- The pending deliveries. The id of a delivery contains the time of its creation, with which an index finds it.
 create table queue (
   created_at bigint not null,
-  -- Numbers the deliveries in the order in which they were added.
   number bigint not null,
+  event_number bigint not null,
+  -- The order of claims: 0 ping, 1 retry, 2 first attempt; then the end of the last attempt, or the creation.
+  since bigint not null,
+  -- The process that has claimed the delivery. The number identifies one claim.
+  claim bigint,
+  -- The bytes of the payload.
+  bytes integer not null,
+  priority smallint not null,
+  -- The HTTP status of the last attempt; 0 if there was no answer. An index finds 0 in order, but not null.
+  status smallint not null default 0,
+  -- Whether it was not created at the time of its event. The others are found by that time.
+  is_late boolean not null,
   id text collate "C" not null,
   webhook_id text collate "C" not null,
   event_type text collate "C" not null,
-  -- The bytes of the payload.
-  bytes bigint not null,
-  -- The order of claims: 0 ping, 1 retry, 2 first attempt; then the end of the last attempt, or the creation.
-  priority smallint not null,
-  since bigint not null,
+  redelivery_of text collate "C",
+  claimed_by text collate "C",
   -- The attempts so far; null before the first.
   attempts json,
-  -- The HTTP status of the last attempt; 0 if there was no answer. An index finds 0 in order, but not null.
-  status smallint not null default 0,
-  -- The process that has claimed the delivery. The number identifies one claim.
-  claimed_by text collate "C",
-  claim bigint,
   primary key (created_at, number)
 );
 create index queue_free on queue (webhook_id, priority, since, number) where claimed_by is null;
 create index queue_claimed on queue (claimed_by, claim) where claimed_by is not null;
+create index queue_late on queue (event_number) where is_late;
 create sequence claim_numbers;
 
 -- Webhooks that were deactivated or deleted. Their pending deliveries up to this number are never claimed again; a
@@ -158,31 +162,39 @@ create table emptied (
   primary key (webhook_id, up_to)
 );
 
+-- The deliveries that have ended. Most are delivered, and are read by time or by webhook. With the included columns,
+-- PostgreSQL checks filters without reading the rows.
 create table finished (
-  number bigint primary key,
   created_at bigint not null,
+  number bigint not null,
+  event_number bigint not null,
+  ended_at bigint not null,
+  status smallint not null default 0,
+  is_ping boolean not null,
+  is_late boolean not null,
   id text collate "C" not null,
   webhook_id text collate "C" not null,
   event_type text collate "C" not null,
   state text collate "C" not null,
-  is_ping boolean not null,
-  ended_at bigint not null,
+  redelivery_of text collate "C",
+  redelivered_as text collate "C",
   attempts json,
-  status smallint not null default 0,
-  redelivered_as text collate "C"
+  primary key (created_at, number) include (state, status, event_number, webhook_id, event_type)
 );
 -- Retention counts those that can be recovered apart from the others.
 create index finished_retained on finished
   (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, number desc);
--- Counts those that can be recovered. With the included columns, PostgreSQL counts without reading the rows.
-create index finished_undelivered on finished (webhook_id, ended_at) include (state, created_at, event_type, status, id)
-  where state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null;
--- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without
--- reading the rows.
-create index finished_of_state on finished (state, created_at, number) include (webhook_id, event_type, status);
+-- A page of a webhook is read state by state, newest first.
 create index finished_of_webhook on finished (webhook_id, state, created_at, number) include (event_type, status);
-create index finished_of_type on finished (event_type, state, created_at, number) include (status);
-create index finished_of_status on finished (status, state, created_at, number);
+-- Counts those that can be recovered.
+create index finished_undelivered on finished (webhook_id, ended_at) include (state, created_at, event_type, status, redelivery_of)
+  where state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null;
+-- Administrators search for what was not delivered.
+create index finished_of_state on finished (state, created_at, number) include (webhook_id, event_type, status)
+  where state <> 'delivered';
+create index finished_of_type on finished (event_type, state, created_at, number) include (status) where state <> 'delivered';
+create index finished_of_status on finished (status, state, created_at, number) where state <> 'delivered';
+create index finished_late on finished (event_number) where is_late;
 
 -- How the deliveries of a webhook have ended in each hour, without pings. The sum of the lanes counts.
 create table delivery_hours (
@@ -203,7 +215,7 @@ create index delivery_hours_unmerged on delivery_hours (at) where lane >= 0;
 
 -- Rows of these tables are replaced all the time. Autovacuum must keep up: by default it waits until a fifth of a
 -- table has changed, and then works slowly. Room in the pages lets an update stay in its page.
-alter table deliveries set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+alter table events set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table queue set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table finished set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 alter table event_ids set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);

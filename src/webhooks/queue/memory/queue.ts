@@ -13,6 +13,7 @@ import {
   type DeliveryRetention,
   type DeliverySummary,
   type DeliveryWrites,
+  type Distribution,
   type Remembered,
   type RememberedEvent,
   LostClaim,
@@ -78,6 +79,7 @@ export class MemoryDeliveries {
   readonly #events = new Map<string, RememberedEvent>();
   readonly #listeners = new Set<() => void>();
   #hasFreed = false;
+  #distribute: Distribution = () => [];
 
   constructor({ reader, retention, maxEventIds, since }: MemoryDeliveriesOptions) {
     this.#history = new DeliveryHistory(since);
@@ -96,6 +98,9 @@ export class MemoryDeliveries {
       for (const delivery of deliveries) this.#put(freeze(delivery));
       this.notify();
       return count;
+    },
+    distributeWith: (rule) => {
+      this.#distribute = rule;
     },
     findEvent: async (eventId, at) => this.#findEvent(eventId, at),
     forgetEvents: async (at) => {
@@ -187,7 +192,7 @@ export class MemoryDeliveries {
       if (!redelivery || !isActive) return { created: 0, isDone: true };
       const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, redelivery));
       const marks = matched.slice(0, most).map((delivery) => {
-        const repeated = freeze(redeliveryOf(delivery, newId(), at));
+        const repeated = freeze(redeliveryOf(delivery, newId(at), at));
         this.#put(repeated);
         return [delivery.id, repeated.id] as const;
       });
@@ -203,8 +208,7 @@ export class MemoryDeliveries {
       return new Map(found.flatMap(([id, newest]) => (newest ? [[id, newest]] : [])));
     },
     eventTypes: async () => {
-      const types = new Set<string>();
-      for (const { endedAt, event } of this.#deliveries.values()) if (endedAt !== null) types.add(event.type);
+      const types = new Set([...this.#deliveries.values()].map(({ event }) => event.type));
       return [...types].sort().slice(0, maxEventTypes);
     },
     lastOutcomes: async (webhookIds) => {
@@ -243,6 +247,9 @@ export class MemoryDeliveries {
   readonly writes: DeliveryWrites = {
     enqueue: async (deliveries) => {
       for (const delivery of deliveries) this.#put(delivery);
+    },
+    announce: async (event, options) => {
+      for (const delivery of this.#distribute(this.#reader, event, options)) this.#put(freeze(delivery));
     },
     markRedelivered: async (id, as) => this.#markRedelivered([[id, as]]),
     discardPending: async (webhookId, at) => {

@@ -75,7 +75,7 @@ const claimDue = `with due as (
     update queue q set claimed_by = $9, claim = nextval('claim_numbers') where q.ctid = any(array(select ctid from locked))
     returning q.*)
   select ${pendingColumns}, q.claim, q.priority, q.since, q.number
-  from claimed q cross join lateral (select * from deliveries d where d.id = q.id offset 0) d`;
+  from claimed q cross join lateral (select * from events e where e.number = q.event_number offset 0) e`;
 
 type ClaimedRow = DeliveryRow & {
   readonly claim: number;

@@ -7,6 +7,7 @@
 // A delivery that is published at the same moment may have a higher number: the worker then discards or deletes it.
 import type { CompletingOptions } from './completing.ts';
 import { countHours } from './history.ts';
+import { moved } from './rows.ts';
 
 /** What a batch has done to the pending deliveries of a webhook. */
 type Emptied = {
@@ -14,6 +15,8 @@ type Emptied = {
   readonly count: number;
   readonly bytes: number;
   readonly areDiscarded: boolean;
+  /** The events of deliveries that were deleted. */
+  readonly events: readonly number[] | null;
 };
 
 const batch = 500;
@@ -43,29 +46,26 @@ const emptyStatement = `with free as (
     delete from queue q where q.ctid = any(array(select ctid from free union all select ctid from claimed))
     returning q.*, (select e.discarded_at from emptied e where ${isConcerned} order by e.up_to limit 1) as discarded_at),
   discarded as (
-    insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
-    select number, created_at, id, webhook_id, event_type, 'discarded', false, discarded_at, attempts, status
-    from gone where discarded_at is not null),
+    insert into finished (${moved()}, state, ended_at, is_ping, attempts, status)
+    select ${moved()}, 'discarded', discarded_at, false, attempts, status from gone where discarded_at is not null),
   ${countHours('counted', discardedRows, 'statement')},
   removed as (
     delete from finished f where f.ctid = any(array(
       select f.ctid from emptied e cross join lateral (
         select f.ctid from finished f where f.webhook_id = e.webhook_id and (f.number <= e.up_to or ${isSettled})
         limit ${batch} for update skip locked) f
-      where e.discarded_at is null limit ${batch})) returning f.id),
-  content as (
-    delete from deliveries d where d.id = any(array(
-      select id from gone where discarded_at is null union all select id from removed)))
-  select webhook_id as "webhookId", count(*), sum(bytes)::bigint as bytes, discarded_at is not null as "areDiscarded"
+      where e.discarded_at is null limit ${batch})) returning f.event_number)
+  select webhook_id as "webhookId", count(*), sum(bytes)::bigint as bytes, discarded_at is not null as "areDiscarded",
+    array_agg(event_number::float8) filter (where discarded_at is null) as events
   from gone group by webhook_id, discarded_at is not null
-  union all select '', 0, 0, false from removed`;
+  union all select '', 0, 0, false, array_agg(event_number::float8) from removed having count(*) > 0`;
 
 /** Other processes may have locked the deliveries that a batch has left. */
 const endStatement = `delete from emptied e
   where (select count(*) from (select from queue q where ${isConcerned} limit 1) q) = 0 and (e.discarded_at is not null
     or (${isSettled} and (select count(*) from (select from finished f where f.webhook_id = e.webhook_id limit 1) f) = 0))`;
 
-type EmptierOptions = Pick<CompletingOptions, 'database' | 'runtime' | 'pending' | 'trimmer'> & {
+type EmptierOptions = Pick<CompletingOptions, 'database' | 'runtime' | 'pending' | 'trimmer' | 'unused'> & {
   /** Logs an error of work that nobody waits for. */
   readonly onError: (error: unknown) => void;
 };
@@ -100,12 +100,13 @@ export class Emptier {
   }
 
   async #emptyAll(isLate: () => boolean, stopping?: AbortSignal): Promise<void> {
-    const { database, runtime, pending, trimmer } = this.#options;
+    const { database, runtime, pending, trimmer, unused } = this.#options;
     for (let found = 1; found > 0 && stopping?.aborted !== true;) {
       const started = performance.now();
       found = await pending.during(async () => {
         const emptied = await database.write<Emptied>(emptyStatement);
-        for (const { webhookId, count, bytes, areDiscarded } of emptied) {
+        for (const { webhookId, count, bytes, areDiscarded, events } of emptied) {
+          unused.note(events ?? []);
           pending.add({ count: -count, bytes: -bytes });
           if (areDiscarded) trimmer.noteDiscarded(webhookId, count);
         }

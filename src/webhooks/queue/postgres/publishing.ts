@@ -16,6 +16,7 @@ import type { Claims } from './claims.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Trimmer } from './retention.ts';
 import { type Held, insertDeliveries, insertParameters, insertValues, parametersAfter } from './rows.ts';
+import type { UnusedEvents } from './unused-events.ts';
 
 export type PublishingOptions = {
   readonly database: Database;
@@ -26,6 +27,7 @@ export type PublishingOptions = {
   readonly pending: PendingCount;
   readonly trimmer: Trimmer;
   readonly claims: Claims;
+  readonly unused: UnusedEvents;
 };
 
 /** For a rule that ran on a state that is newer than its call: what changes after the call does not matter. */
@@ -81,12 +83,14 @@ export function noteStored(
   }
 }
 
-type Publish = {
+export type Publish = {
   readonly rule: (reader: Reader) => readonly Delivery[];
-  readonly remember: Remembered | undefined;
+  readonly remember?: Remembered | undefined;
+  /** The number of an announced event, which is stored already. */
+  readonly announced?: number;
 };
 
-type Plan = { readonly deliveries: readonly Delivery[] | Error; readonly remember: Remembered | undefined };
+type Plan = Omit<Publish, 'rule'> & { readonly deliveries: readonly Delivery[] | Error };
 type Planned = Plan & { readonly deliveries: readonly Delivery[] };
 
 const maxAtOnce = 500;
@@ -97,7 +101,17 @@ const maxDeliveriesAtOnce = 5_000;
 const isCurrent = 'not (select is_outdated from current)';
 
 const publishStatement = (() => {
-  const p = parametersAfter(insertParameters, 'ids', 'counts', 'times', 'expiry', 'seen', 'server', 'known');
+  const p = parametersAfter(
+    insertParameters,
+    'ids',
+    'counts',
+    'times',
+    'expiry',
+    'announced',
+    'seen',
+    'server',
+    'known',
+  );
   return `with current as (select ${arePublicationsOutdated(p)} as is_outdated),
     fresh as (
       insert into event_ids as e (id, deliveries, published_at)
@@ -106,8 +120,13 @@ const publishStatement = (() => {
       on conflict (id) do update set deliveries = excluded.deliveries, published_at = excluded.published_at
         where e.published_at <= excluded.published_at - ${p.expiry}::bigint
       returning id),
-    ${insertDeliveries(`${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`)}
-    select is_outdated, array(select id from fresh) as fresh from current`;
+    taken as (
+      update events set announced = null where number = any(array(
+        select number from events where number = any(${p.announced}::bigint[]) and announced is not null and ${isCurrent}
+        for update skip locked)) returning number),
+    ${insertDeliveries(`${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))
+      and (e.stored is null or e.stored in (select number from taken))`)}
+    select is_outdated, array(select id from fresh) as fresh, array(select number::float8 from taken) as taken from current`;
 })();
 
 export class Publishing {
@@ -125,8 +144,8 @@ export class Publishing {
     });
   }
 
-  publish(rule: (reader: Reader) => readonly Delivery[], remember: Remembered | undefined): Promise<number> {
-    return this.#batcher.submit({ rule, remember });
+  publish(published: Publish): Promise<number> {
+    return this.#batcher.submit(published);
   }
 
   /**
@@ -137,40 +156,48 @@ export class Publishing {
     items: readonly Publish[],
     seen: number,
   ): Promise<readonly (number | Error)[] | undefined> {
-    const { database, replica } = this.#options;
+    const { database, replica, unused } = this.#options;
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
       remember ? [{ eventId: remember.eventId, at: remember.at, count: countPending(deliveries) }] : [],
     );
-    const [row] = await database.write<{ is_outdated: boolean; fresh: string[] }>(publishStatement, [
-      ...insertValues(
-        stored.flatMap(({ deliveries }) => deliveries),
-        new Map(
-          stored.flatMap(({ deliveries, remember }) =>
-            remember ? deliveries.map(({ event }) => [event, remember.eventId] as const) : [],
-          ),
+    const announced = stored.flatMap((plan) => plan.announced ?? []);
+    const notes = stored.flatMap(({ deliveries, remember, announced: number }) =>
+      deliveries.map(({ event }) => [event, { number, rememberedAs: remember?.eventId }] as const),
+    );
+    const [row] = await database.write<{ is_outdated: boolean; fresh: string[]; taken: number[] }>(
+      publishStatement,
+      [
+        ...insertValues(
+          stored.flatMap(({ deliveries }) => deliveries),
+          new Map(notes),
         ),
-      ),
-      remembered.map(({ eventId }) => eventId),
-      remembered.map(({ count }) => count),
-      remembered.map(({ at }) => at),
-      rememberedForMs,
-      seen,
-      replica.server,
-      database.knownSchema,
-    ]);
-    if (row?.is_outdated) return undefined;
-    const fresh = new Set(row?.fresh);
-    const isRepeated = ({ remember }: Pick<Publish, 'remember'>) =>
-      remember !== undefined && !fresh.has(remember.eventId);
+        remembered.map(({ eventId }) => eventId),
+        remembered.map(({ count }) => count),
+        remembered.map(({ at }) => at),
+        rememberedForMs,
+        announced,
+        seen,
+        replica.server,
+        database.knownSchema,
+      ],
+    );
+    if (!row || row.is_outdated) return undefined;
+    const fresh = new Set(row.fresh);
+    const taken = new Set(row.taken);
+    // An announced event may have no deliveries.
+    unused.note(row.taken);
+    const isRepeated = ({ remember, announced: number }: Plan) =>
+      (remember !== undefined && !fresh.has(remember.eventId)) ||
+      (number !== undefined && !taken.has(number));
     for (const plan of stored) if (!isRepeated(plan)) noteStored(this.#options, plan.deliveries);
     const earlier = await this.#earlierCounts(stored.filter(isRepeated));
-    return planned.map(({ deliveries, remember }) => {
-      if (deliveries instanceof Error) return deliveries;
-      return isRepeated({ remember })
-        ? (earlier.get(remember?.eventId ?? '') ?? 0)
-        : countPending(deliveries);
+    return planned.map((plan) => {
+      if (plan.deliveries instanceof Error) return plan.deliveries;
+      return isRepeated(plan)
+        ? (earlier.get(plan.remember?.eventId ?? '') ?? 0)
+        : countPending(plan.deliveries);
     });
   }
 
@@ -180,10 +207,10 @@ export class Publishing {
     const plans: Plan[] = [];
     const planned: Delivery[] = [];
     let statementBytes = 0;
-    for (const { rule, remember } of items) {
+    for (const { rule, ...item } of items) {
       if (statementBytes > maxBytesAtOnce || planned.length > maxDeliveriesAtOnce) break;
       const deliveries = attempt(() => rule(reader));
-      plans.push({ deliveries, remember });
+      plans.push({ ...item, deliveries });
       const [first] = deliveries instanceof Error ? [] : deliveries;
       if (!first || deliveries instanceof Error) continue;
       statementBytes += bytesOfPayload(first.event);
@@ -195,10 +222,11 @@ export class Publishing {
   }
 
   async #earlierCounts(repeated: readonly Pick<Publish, 'remember'>[]): Promise<ReadonlyMap<string, number>> {
-    if (repeated.length === 0) return new Map();
+    const ids = repeated.flatMap(({ remember }) => remember?.eventId ?? []);
+    if (ids.length === 0) return new Map();
     const rows = await this.#options.database.ask<{ id: string; deliveries: number }>(
       'select id, deliveries from event_ids where id = any($1::text[])',
-      [repeated.map(({ remember }) => remember?.eventId)],
+      [ids],
     );
     return new Map(rows.map(({ id, deliveries }) => [id, deliveries]));
   }

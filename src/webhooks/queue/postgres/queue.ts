@@ -1,4 +1,5 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
+import { withTimeout } from '../../../lib/async.ts';
 import { type Client, deleteInBatches } from '../../../store/postgres/database.ts';
 import type { Reader } from '../../../store/state.ts';
 import { type DeliveryFilter, type DeliveryPage, maxCountedDeliveries } from '../delivery-filter.ts';
@@ -11,6 +12,7 @@ import {
   type DeliveryQueue,
   type DeliveryRetention,
   type DeliverySummary,
+  type Distribution,
   type PendingCounts,
   type Redelivered,
   type RedeliveryBatch,
@@ -24,43 +26,60 @@ import type { History, HistoryRequest } from '../history.ts';
 import type { Counted, Redelivery } from '../redelivery.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
+import { Distributor } from './distributing.ts';
 import { Emptier } from './emptying.ts';
 import { mergeHistory, readHistory } from './history.ts';
 import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { redeliver } from './redelivering.ts';
 import { Trimmer, recoverable } from './retention.ts';
-import { type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
+import { type DeliveryRow, hasId, idValues, selectDelivery, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
+import { UnusedEvents } from './unused-events.ts';
 import { TransactionDeliveries } from './writes.ts';
 
-type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
+type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer' | 'unused'> & {
   readonly retention: DeliveryRetention;
   /** Logs an error of work that nobody waits for. */
   readonly onError: (error: unknown) => void;
 };
+
+/** After this time, the rest is done in the background and the update returns. */
+const distributeWaitMs = 1_000;
+
+/** How many events `eventTypes` reads. */
+const newestEvents = 10_000;
 
 export class PostgresDeliveries implements DeliveryQueue {
   readonly #options: DeliveriesOptions & CompletingOptions;
   readonly claims: Claims;
   readonly #publishing: Publishing;
   readonly #completing: Completing;
+  readonly #distributor: Distributor;
   readonly trimmer: Trimmer;
-  readonly emptier: Emptier;
+  readonly unused: UnusedEvents;
+  readonly #emptier: Emptier;
   readonly pendingCount = new PendingCount();
   readonly #listeners = new Set<() => void>();
 
   constructor(options: DeliveriesOptions) {
     this.claims = new Claims(options);
-    this.trimmer = new Trimmer(options);
-    this.#options = { ...options, pending: this.pendingCount, claims: this.claims, trimmer: this.trimmer };
-    this.emptier = new Emptier(this.#options);
+    this.unused = new UnusedEvents(options.database);
+    const { claims, unused } = this;
+    this.trimmer = new Trimmer({ ...options, unused });
+    this.#options = { ...options, pending: this.pendingCount, claims, trimmer: this.trimmer, unused };
+    this.#emptier = new Emptier(this.#options);
     this.#publishing = new Publishing(this.#options);
+    this.#distributor = new Distributor(options.database, this.#publishing);
     this.#completing = new Completing(this.#options);
   }
 
+  distributeWith(rule: Distribution): void {
+    this.#distributor.rule = rule;
+  }
+
   async publish(rule: (reader: Reader) => readonly Delivery[], remember?: Remembered): Promise<number> {
-    const count = await this.#publishing.publish(rule, remember);
+    const count = await this.#publishing.publish({ rule, remember });
     this.notify();
     return count;
   }
@@ -100,12 +119,7 @@ export class PostgresDeliveries implements DeliveryQueue {
   }
 
   async find(id: string): Promise<Delivery | undefined> {
-    const [row] = await this.#options.database.ask<DeliveryRow>(
-      `select ${deliveryColumns} from deliveries d left join finished f on f.number = d.number
-         left join queue q on q.created_at = d.created_at and q.number = d.number
-       where d.id = $1 and coalesce(f.number, q.number) is not null`,
-      [id],
-    );
+    const [row] = await this.#options.database.ask<DeliveryRow>(selectDelivery(hasId), idValues(id));
     return row && toDelivery(row);
   }
 
@@ -115,11 +129,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     const { length } = search.values;
     const range = { start: `$${length + 1}::bigint`, num: `$${length + 2}::bigint` };
     const [rows, [counted]] = await Promise.all([
-      database.ask<DeliveryRow>(
-        search.select(deliveryColumns, 'newest', range),
-        [...search.values, start, num],
-        ofManyShapes,
-      ),
+      database.ask<DeliveryRow>(search.newest(range), [...search.values, start, num], ofManyShapes),
       database.ask<{ count: number }>(search.countSome, search.values, ofManyShapes),
     ]);
     const count = counted?.count ?? 0;
@@ -175,14 +185,17 @@ export class PostgresDeliveries implements DeliveryQueue {
     return new Map(rows.map(({ webhookId, ...delivery }) => [webhookId, delivery]));
   }
 
-  /** One probe of the index for each type. */
+  /** One probe of an index for each type of what was not delivered, and those of the newest events. */
   async eventTypes(): Promise<readonly string[]> {
-    const next = (after: string) => `(select event_type from finished ${after} order by event_type limit 1)`;
+    const next = (after: string) =>
+      `(select event_type from finished where state <> 'delivered' ${after} order by event_type limit 1)`;
     const rows = await this.#options.database.ask<{ type: string }>(
       `with recursive found as (
          ${next('')} union all
-         select ${next('where event_type > f.event_type')} from found f where f.event_type is not null)
-       select event_type as type from found where event_type is not null limit ${maxEventTypes}`,
+         select ${next('and event_type > f.event_type')} from found f where f.event_type is not null),
+       newest as (select type from events where announced is null order by number desc limit ${newestEvents})
+       select event_type as type from found where event_type is not null union select type from newest
+       order by type limit ${maxEventTypes}`,
     );
     return rows.map(({ type }) => type);
   }
@@ -242,14 +255,35 @@ export class PostgresDeliveries implements DeliveryQueue {
     return new TransactionDeliveries(client, this.claims);
   }
 
-  /** Called after the commit of a transaction with these writes. Resolves when its webhooks are emptied. */
+  /** Called after the commit of a transaction with these writes. Resolves when the rest is done, or after a second. */
   async noteCommit(writes: TransactionDeliveries): Promise<void> {
-    const { added, completed, redelivered, emptied, deleted } = writes;
+    const { added, completed, redelivered, emptied, deleted, hasAnnounced } = writes;
     noteStored(this.#options, added, completed);
     for (const webhookId of redelivered) this.trimmer.noteRedelivered(webhookId, 1);
     if (added.length > 0 || completed.length > 0) this.notify();
     for (const webhookId of deleted) this.claims.forgetWebhook(webhookId);
-    if (emptied.length > 0) await this.emptier.empty();
+    if (hasAnnounced) await this.#distributeSoon();
+    if (emptied.length > 0) await this.#emptier.empty();
     for (const webhookId of emptied) this.claims.noteEmptied(webhookId);
+  }
+
+  async #distributeSoon(): Promise<void> {
+    const { runtime, onError } = this.#options;
+    const distributed = this.#distribute().catch(onError);
+    await withTimeout(runtime, () => distributed, { ms: distributeWaitMs, message: '' }).catch(
+      () => undefined,
+    );
+  }
+
+  async #distribute(): Promise<void> {
+    await this.#distributor.distribute();
+    this.notify();
+  }
+
+  /** Does what updates of other processes have left to do. */
+  async finishRest(stopping: AbortSignal): Promise<void> {
+    await this.#distribute();
+    await this.#emptier.emptyRest(stopping);
+    await this.unused.deleteNoted();
   }
 }

@@ -38,7 +38,14 @@ async function createAt(
   const search = searchOf(redelivery);
   const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
     createStatement(search),
-    [...search.values, Array.from({ length: most }, newId), at, seen, replica.server, database.knownSchema],
+    [
+      ...search.values,
+      Array.from({ length: most }, () => newId(at)),
+      at,
+      seen,
+      replica.server,
+      database.knownSchema,
+    ],
     ofManyShapes,
   );
   if (!row || row.is_outdated) return undefined;
@@ -53,7 +60,7 @@ async function isDone(database: Database, redelivery: Redelivery): Promise<boole
   if (emptied) return false;
   const search = searchOf(redelivery);
   const [left] = await database.ask(
-    search.select('f.number', 'oldest', { start: '0', num: '1' }),
+    search.keys('d.created_at, d.number', 'asc', { start: '0', num: '1' }),
     search.values,
     ofManyShapes,
   );
@@ -67,20 +74,21 @@ function searchOf({ webhookId, filter, ...request }: Redelivery): DeliverySearch
 /** The first parameters are those of the search. */
 function createStatement(search: DeliverySearch): string {
   const p = parametersAfter(search.values.length, 'ids', 'at', 'seen', 'server', 'known');
-  const found = search.select('f.number', 'oldest', { start: '0', num: `cardinality(${p.ids}::text[])` });
+  const range = { start: '0', num: `cardinality(${p.ids}::text[])` };
   return `with current as (select ${arePublicationsOutdated(p)} as is_outdated),
     locked as materialized (
       select f.* from finished f
-      where f.number = any(array(select s.number from (${found}) s)) and f.redelivered_as is null
-        and not (select is_outdated from current)
+      where f.ctid = any(array(select s.ctid from (${search.keys('d.created_at, d.number, d.ctid', 'asc', range)}) s))
+        and f.redelivered_as is null and not (select is_outdated from current)
       order by f.created_at, f.number for update of f skip locked),
     numbered as materialized (select l.*, (${p.ids}::text[])[row_number() over ()] as new_id from locked l),
-    marked as (update finished f set redelivered_as = n.new_id from numbered n where f.number = n.number),
+    marked as (
+      update finished f set redelivered_as = n.new_id from numbered n where f.created_at = n.created_at and f.number = n.number),
     chosen as materialized (
-      select n.new_id as id, nextval('delivery_numbers') as number, d.webhook_id, d.event_id, d.event_type as type,
-        d.event_at as at, d.service, d.data, octet_length(d.data) as bytes, false as is_ping, ${p.at}::bigint as created_at,
+      select n.new_id as id, nextval('delivery_numbers') as number, n.webhook_id, n.event_number, n.event_type as type,
+        octet_length(e.data) as bytes, false as is_ping, ${p.at}::bigint as created_at, ${p.at}::bigint <> e.at as is_late,
         false as missed, n.id as redelivery_of
-      from numbered n cross join lateral (select * from deliveries d where d.id = n.id offset 0) d),
+      from numbered n cross join lateral (select * from events e where e.number = n.event_number offset 0) e),
     ${insertChosen}
     select is_outdated, (select count(*) from chosen) as count, (select coalesce(sum(bytes), 0)::bigint from chosen) as bytes
     from current`;

@@ -3,6 +3,7 @@ import { isUnavailable } from '../../../lib/errors.ts';
 import type { Database } from '../../../store/postgres/database.ts';
 import type { DeliveryRetention } from '../delivery-queue.ts';
 import { type Delivery, isRecoverable } from '../delivery.ts';
+import type { UnusedEvents } from './unused-events.ts';
 
 /** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
 type RetentionGroup = {
@@ -31,15 +32,16 @@ const trimStatement = `with deleted as (
         select f.ctid from finished f
         where f.webhook_id = t.webhook_id and ${recoverable} = t.recoverable and f.ended_at >= t.since
         order by f.ended_at desc, f.number desc offset t.keep) r
-      limit $5)) returning f.id, f.webhook_id, f.ended_at, ${recoverable} as recoverable),
-  content as (delete from deliveries d where d.id = any(array(select id from deleted)))
-  select webhook_id, recoverable, count(*), max(ended_at) as last from deleted group by webhook_id, recoverable`;
+      limit $5)) returning f.event_number, f.webhook_id, f.ended_at, ${recoverable} as recoverable)
+  select webhook_id, recoverable, count(*), max(ended_at) as last, array_agg(distinct event_number::float8) as events
+  from deleted group by webhook_id, recoverable`;
 
 type Trimmed = {
   readonly webhook_id: string;
   readonly recoverable: boolean;
   readonly count: number;
   readonly last: number;
+  readonly events: readonly number[];
 };
 
 /** Finding the surplus reads what a group keeps, so a statement must not have many groups. */
@@ -48,6 +50,7 @@ const groupsAtOnce = 50;
 type TrimmerOptions = {
   readonly database: Database;
   readonly retention: DeliveryRetention;
+  readonly unused: UnusedEvents;
   /** Logs an error of work that nobody waits for. */
   readonly onError: (error: unknown) => void;
 };
@@ -151,7 +154,8 @@ export class Trimmer {
       batch,
     ]);
     let deleted = 0;
-    for (const { webhook_id: id, recoverable: isRecoverableGroup, count, last } of trimmed) {
+    for (const { webhook_id: id, recoverable: isRecoverableGroup, count, last, events } of trimmed) {
+      this.#options.unused.note(events);
       deleted += count;
       if (isRecoverableGroup) this.#evicted += count;
       const key = keyOf(id, isRecoverableGroup);

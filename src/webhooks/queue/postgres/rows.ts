@@ -1,4 +1,5 @@
-// Converts deliveries to rows and back. `deliveries` has what to send, `queue` the pending ones, `finished` the others.
+// Converts deliveries to rows and back. `events` has what to send, `queue` the pending deliveries, `finished` the others.
+import { timeOfId } from '../../../lib/runtime.ts';
 import { freeze } from '../../../store/changes.ts';
 import { type WebhookEvent, bytesOfPayload } from '../../event.ts';
 import { lastStatus } from '../delivery-filter.ts';
@@ -24,16 +25,30 @@ export type DeliveryRow = {
   readonly redelivered_as: string | null;
 };
 
-/** The columns of `DeliveryRow` that `deliveries d` has. */
-const contentColumns = `d.id, d.webhook_id, d.event_id, d.event_type, d.event_at, d.service, d.data, d.is_ping, d.created_at,
-  d.redelivery_of`;
+const eventColumns = 'e.id as event_id, e.type as event_type, e.at as event_at, e.service, e.data';
 
-/** The columns of `DeliveryRow` for a pending delivery, of `deliveries d` and `queue q`. */
-export const pendingColumns = `${contentColumns}, 'pending' as state, null::bigint as ended_at, q.attempts, null as redelivered_as`;
+/** The columns of `DeliveryRow` for a pending delivery, of `queue q` and `events e`. */
+export const pendingColumns = `q.id, q.webhook_id, q.created_at, q.redelivery_of, q.priority = 0 as is_ping, 'pending' as state,
+  null::bigint as ended_at, q.attempts, null as redelivered_as, ${eventColumns}`;
 
-/** The same for any delivery, of `deliveries d`, `queue q` and `finished f`. */
-export const deliveryColumns = `${contentColumns}, coalesce(f.state, 'pending') as state, f.ended_at,
-  coalesce(f.attempts, q.attempts) as attempts, f.redelivered_as`;
+const finishedColumns = `f.id, f.webhook_id, f.created_at, f.redelivery_of, f.is_ping, f.state,
+  f.ended_at, f.attempts, f.redelivered_as, ${eventColumns}`;
+
+/** Selects the `DeliveryRow` of the delivery `t` that the condition describes. */
+export function selectDelivery(condition: string): string {
+  const where = (table: 'q' | 'f') => `where ${condition.replaceAll('t.', `${table}.`)} limit 1`;
+  return `(select ${pendingColumns} from queue q join events e on e.number = q.event_number ${where('q')})
+    union all (select ${finishedColumns} from finished f join events e on e.number = f.event_number ${where('f')})`;
+}
+
+/** SQL condition: the id of `t` is $1. The parameters are `idValues`. */
+export const hasId = `t.id = $1 and t.created_at between $2::bigint and $3::bigint`;
+
+/** Ids of another form than those of the runtime contain no time. */
+export function idValues(id: string): [id: string, from: number, to: number] {
+  const at = timeOfId(id);
+  return at === undefined ? [id, 0, Number.MAX_SAFE_INTEGER] : [id, at, at];
+}
 
 const noAttempts: readonly Attempt[] = Object.freeze([]);
 
@@ -58,22 +73,27 @@ export function toDelivery(row: DeliveryRow): Delivery {
   });
 }
 
+/** The number of an event that is stored already, or the id by which it is remembered. */
+export type EventNote = { readonly number?: number | undefined; readonly rememberedAs?: string | undefined };
+
 /** The values of `insertDeliveries`. Each event is sent once, however many deliveries it has. */
 export function insertValues(
   deliveries: readonly Delivery[],
-  rememberedAs: ReadonlyMap<WebhookEvent, string> = new Map(),
+  notes: ReadonlyMap<WebhookEvent, EventNote> = new Map(),
 ): unknown[] {
   const events = [...new Set(deliveries.map(({ event }) => event))];
   const places = new Map(events.map((event, index) => [event, index]));
+  const numbers = events.map((event) => notes.get(event)?.number ?? null);
   return [
     events.map((_event, index) => index),
     events.map(({ id }) => id),
     events.map(({ type }) => type),
     events.map(({ timestamp }) => timestamp),
     events.map(({ service }) => service),
-    events.map(({ data }) => data),
+    events.map(({ data }, index) => (numbers[index] === null ? data : null)),
     events.map(bytesOfPayload),
-    events.map((event) => rememberedAs.get(event) ?? null),
+    numbers,
+    events.map((event) => notes.get(event)?.rememberedAs ?? null),
     deliveries.map(({ id }) => id),
     deliveries.map(({ webhookId }) => webhookId),
     deliveries.map(({ event }) => places.get(event)),
@@ -84,25 +104,32 @@ export function insertValues(
   ];
 }
 
-export const insertParameters = 15;
+export const insertParameters = 16;
 
 /**
- * The parts of a `with` that insert new deliveries, which are pending or missed and have no attempts. `condition`
- * may refer to the event `e` and the id `e.remembered_as`. Every event has deliveries and every delivery has an
- * event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an inner join it
- * would compare every event with every delivery, because it expects few of both.
+ * The parts of a `with` that insert new deliveries, which are pending or missed and have no attempts, and their events.
+ * `condition` may refer to the event `e`, its number `e.stored` and the id `e.remembered_as`. PostgreSQL uses a hash
+ * for the full join; for an inner join it would compare every event with every delivery, because it expects few of
+ * both. `coalesce` keeps it from finding out that an inner one has the same result.
  */
 export function insertDeliveries(condition = 'true', lane: Lane = 'statement'): string {
-  return `chosen as materialized (
+  return `given as materialized (
+      select e.*, coalesce(e.stored, nextval('delivery_numbers')) as number
+      from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::int[], $8::bigint[], $9::text[])
+        e(place, id, type, at, service, data, bytes, stored, remembered_as)
+      where ${condition}),
+    content as (
+      insert into events (number, id, type, at, service, data)
+      select number, id, type, at, service, data from given where stored is null),
+    chosen as materialized (
       select s.*, nextval('delivery_numbers') as number from (
-        select v.id, v.webhook_id, e.id as event_id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping, v.created_at, v.missed,
-          v.redelivery_of
-        from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
-            e(place, id, type, at, service, data, bytes, remembered_as)
-          full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::boolean[], $15::text[])
+        select v.id, v.webhook_id, e.number as event_number, e.type, e.bytes, v.is_ping, v.created_at,
+          v.created_at <> e.at as is_late, v.missed, v.redelivery_of
+        from given e
+          full join unnest($10::text[], $11::text[], $12::int[], $13::boolean[], $14::bigint[], $15::boolean[], $16::text[])
             with ordinality v(id, webhook_id, place, is_ping, created_at, missed, redelivery_of, index)
             on v.place = e.place
-        where ${condition} order by v.index) s),
+        where coalesce(e.place, -1) >= 0 order by v.index) s),
     ${insertChosen},
     ${countHours('counted', missedRows, lane)}`;
 }
@@ -110,16 +137,15 @@ export function insertDeliveries(condition = 'true', lane: Lane = 'statement'): 
 const missedRows = `select webhook_id, 'missed' as state, created_at as ended_at, null::bigint as duration_ms from chosen where missed`;
 
 /** Inserts the rows of `chosen`. */
-export const insertChosen = `content as (
-      insert into deliveries (id, number, webhook_id, event_id, event_type, event_at, service, data, is_ping, created_at, redelivery_of)
-      select id, number, webhook_id, event_id, type, at, service, data, is_ping, created_at, redelivery_of from chosen),
-    pending as (
-      insert into queue (created_at, number, id, webhook_id, event_type, bytes, priority, since)
-      select created_at, number, id, webhook_id, type, bytes, case when is_ping then 0 else 2 end, created_at
+export const insertChosen = `pending as (
+      insert into queue (created_at, number, event_number, since, bytes, priority, is_late, id, webhook_id, event_type, redelivery_of)
+      select created_at, number, event_number, created_at, bytes, case when is_ping then 0 else 2 end, is_late, id, webhook_id, type,
+        redelivery_of
       from chosen where not missed),
     missed as (
-      insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at)
-      select number, created_at, id, webhook_id, type, 'missed', is_ping, created_at from chosen where missed)`;
+      insert into finished (created_at, number, event_number, ended_at, is_ping, is_late, id, webhook_id, event_type, state, redelivery_of)
+      select created_at, number, event_number, created_at, is_ping, is_late, id, webhook_id, type, 'missed', redelivery_of
+      from chosen where missed)`;
 
 /** A claimed delivery and what becomes of it. `number` and `claim` are those of its row in `queue`. */
 export type Held = {
@@ -163,6 +189,12 @@ export const completeParameters = 12;
 const isHeld = `q.created_at = v.created_at and q.number = v.number
   and (q.claim = v.claim or (q.claim is null and q.since = v.claimed_since))`;
 
+/** The columns that a delivery keeps when it moves from `queue` to `finished`. */
+export function moved(table?: 'q'): string {
+  const columns = 'created_at, number, event_number, is_late, id, webhook_id, event_type, redelivery_of';
+  return table === undefined ? columns : columns.replaceAll(/\w+/g, `${table}.$&`);
+}
+
 /** Null is stored as 0. */
 export function toStatusColumn(status: number | null): number {
   return status ?? 0;
@@ -184,11 +216,10 @@ export function completeDeliveries(condition = 'true', lane: Lane = 'statement')
       from given v where v.state = 'pending' and ${isHeld} returning q.number),
     ended as (
       delete from queue q using given v where v.state <> 'pending' and ${isHeld}
-      returning q.number, q.created_at, q.id, q.webhook_id, q.event_type, v.state, q.priority = 0 as is_ping, v.ended_at, v.attempts, v.status),
+      returning ${moved('q')}, v.state, v.ended_at, q.priority = 0 as is_ping, v.attempts, v.status),
     inserted as (
-      insert into finished (number, created_at, id, webhook_id, event_type, state, is_ping, ended_at, attempts, status)
+      insert into finished (${moved()}, state, ended_at, is_ping, attempts, status)
       select * from ended where state <> 'deleted'),
-    content as (delete from deliveries d using ended e where d.id = e.id and e.state = 'deleted'),
     done as (select number from retried union all select number from ended),
     ${countHours(
       'counted',

@@ -8,7 +8,7 @@ import { type DeliveryFilter, isStatusClass, maxCountedDeliveries } from '../del
 import type { CountRequest } from '../delivery-queue.ts';
 import { type DeliveryState, deliveryStates } from '../delivery.ts';
 import type { Redelivery } from '../redelivery.ts';
-import { toStatusColumn } from './rows.ts';
+import { selectDelivery, toStatusColumn } from './rows.ts';
 
 /** The value replaces every `?` in the text. */
 type Condition = { readonly text: string; readonly value: unknown };
@@ -43,15 +43,20 @@ export class DeliverySearch {
     return this.#values;
   }
 
-  /** Selects the newest, or oldest, deliveries. The columns are those of `deliveries d`, `queue q` and `finished f`. */
-  select(columns: string, order: 'newest' | 'oldest', range: Range): string {
-    const direction = order === 'newest' ? 'desc' : 'asc';
-    return `select ${columns} from (${this.#keys(direction, range)}) k
-      left join lateral (select * from finished f where f.number = k.number and k.state <> 'pending' offset 0) f on true
-      left join lateral (
-        select * from queue q where q.created_at = k.created_at and q.number = k.number and k.state = 'pending' offset 0) q on true
-      cross join lateral (select * from deliveries d where d.id = coalesce(f.id, q.id) offset 0) d
-      order by k.created_at ${direction}, k.number ${direction}`;
+  /** Selects the newest deliveries. */
+  newest(range: Range): string {
+    const isKey = 't.created_at = k.created_at and t.number = k.number';
+    return `select d.* from (${this.keys('d.created_at, d.number', 'desc', range)}) k
+      cross join lateral (${selectDelivery(isKey)}) d
+      order by k.created_at desc, k.number desc`;
+  }
+
+  /** Selects columns of the newest or oldest deliveries `d`. */
+  keys(columns: string, direction: 'asc' | 'desc', { start, num }: Range): string {
+    const order = (table: string) =>
+      `order by ${table}.created_at ${direction}, ${table}.number ${direction}`;
+    const parts = this.#parts(columns, `${order('d')} limit ${start} + ${num}`);
+    return `select * from (${parts}) k ${order('k')} offset ${start} limit ${num}`;
   }
 
   /** Counts the deliveries that match, but stops after `maxCounted`. */
@@ -79,12 +84,6 @@ export class DeliverySearch {
       where c.count > 0 or n.is_emptied`;
   }
 
-  #keys(direction: 'asc' | 'desc', { start, num }: Range): string {
-    const orderBy = `order by created_at ${direction}, number ${direction}`;
-    const parts = this.#parts('d.created_at, d.number', `${orderBy} limit ${start} + ${num}`);
-    return `select * from (${parts}) k ${orderBy} offset ${start} limit ${num}`;
-  }
-
   #parts(columns: string, end: string): string {
     return this.#states
       .map((state) => {
@@ -99,9 +98,10 @@ export class DeliverySearch {
   #sourceOf(isPending: boolean): string {
     const table = isPending ? 'queue' : 'finished';
     if (this.#eventId === undefined) return table;
-    const isSame = isPending ? 't.created_at = e.created_at and t.number = e.number' : 't.number = e.number';
-    return `(select t.* from (select created_at, number from deliveries where event_id = ${this.#eventId} offset 0) e
-      cross join lateral (select * from ${table} t where ${isSame} offset 0) t)`;
+    const of = (condition: string) =>
+      `select t.*, t.ctid from ${table} t where t.event_number = e.number and ${condition}`;
+    return `(select t.* from (select number, at from events where id = ${this.#eventId} offset 0) e
+      cross join lateral (${of('t.created_at = e.at')} union all ${of('t.is_late')}) t)`;
   }
 
   #parameter(value: unknown): string {
@@ -137,7 +137,7 @@ export function searchRedelivery({
     {
       text: `not d.is_ping and d.redelivered_as is null and d.ended_at <= ?::bigint and d.created_at <= ?::bigint
         and (d.created_at < ?::bigint
-          or not exists (select from deliveries c where c.id = d.id and c.redelivery_of is not null))`,
+          or d.redelivery_of is null)`,
       value: requestedAt,
     },
     ...(endedAfter === undefined ? [] : [{ text: 'd.ended_at > ?::bigint', value: endedAfter }]),

@@ -1,15 +1,26 @@
 // The writes of an update to the delivery queue, on the connection of its transaction.
 //
 // An update holds the lock that all updates wait for, so it must not change many rows. It only notes that the
-// deliveries of a webhook are discarded or deleted. After the commit, emptying.ts does so in batches.
+// deliveries of a webhook are discarded or deleted, or that an event is announced. After the commit, emptying.ts and
+// distributing.ts do the rest.
 import { type Client, query } from '../../../store/postgres/database.ts';
+import type { WebhookEvent } from '../../event.ts';
 import { type DeliveryWrites, LostClaim } from '../delivery-queue.ts';
-import type { Delivery } from '../delivery.ts';
+import type { AnnounceOptions, Delivery } from '../delivery.ts';
 import type { Claims } from './claims.ts';
-import { completeDeliveries, completeValues, insertDeliveries, insertValues } from './rows.ts';
+import {
+  completeDeliveries,
+  completeValues,
+  hasId,
+  idValues,
+  insertDeliveries,
+  insertValues,
+} from './rows.ts';
 
 const enqueueStatement = `with ${insertDeliveries('true', 'update')} select from chosen`;
 const completeStatement = `with ${completeDeliveries('true', 'update')} select number from done`;
+const announceStatement = `insert into events (number, id, type, at, service, data, announced)
+  values (nextval('delivery_numbers'), $1, $2, $3, $4, $5, $6)`;
 /** Deliveries that are added later belong to the time after the update. */
 const noteStatement = `insert into emptied (webhook_id, up_to, discarded_at)
   select $1, case when is_called then last_value else 0 end, $2::bigint from delivery_numbers
@@ -27,6 +38,7 @@ export class TransactionDeliveries implements DeliveryWrites {
   /** The webhooks that must be emptied after the commit, and those of them that are deleted. */
   readonly emptied: string[] = [];
   readonly deleted: string[] = [];
+  hasAnnounced = false;
 
   constructor(client: Client, claims: Claims) {
     this.#client = client;
@@ -39,11 +51,19 @@ export class TransactionDeliveries implements DeliveryWrites {
     await query(this.#client, enqueueStatement, insertValues(deliveries));
   }
 
+  async announce(
+    { id, type, timestamp, service, data }: WebhookEvent,
+    options: AnnounceOptions,
+  ): Promise<void> {
+    this.hasAnnounced = true;
+    await query(this.#client, announceStatement, [id, type, timestamp, service, data, options]);
+  }
+
   async markRedelivered(id: string, as: string): Promise<void> {
     const { rows } = await query<{ webhook_id: string }>(
       this.#client,
-      `update finished f set redelivered_as = $2 from deliveries d where d.id = $1 and f.number = d.number returning f.webhook_id`,
-      [id, as],
+      `update finished t set redelivered_as = $4 where ${hasId} returning t.webhook_id`,
+      [...idValues(id), as],
     );
     this.redelivered.push(...rows.map((row) => row.webhook_id));
   }

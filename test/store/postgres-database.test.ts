@@ -139,8 +139,7 @@ describe('migrations of PostgreSQL', () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
-    const known = migrations.map(() => 'never run again');
-    const expanded = [...known, 'create table more (key text)'];
+    const expanded = [...migrations, 'create table more (key text)'];
     const next = await database.open({ migrations: expanded });
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
     expect(await database.ask('select * from more')).toEqual([]);
@@ -152,12 +151,23 @@ describe('migrations of PostgreSQL', () => {
     await expect(database.open()).rejects.toThrow(new RegExp(`\\b${newest}\\b.*\\b${own}\\b`, 's'));
   });
 
-  it('refuse the database of an earlier build', async () => {
+  it.each([
+    ['other tables', 'create table migrations (number bigint); create table clock (version bigint)'],
+    [
+      'another first migration, whose hash is not kept',
+      `create table steward_migrations (number bigint primary key, applied_at timestamptz not null default now());
+       insert into steward_migrations (number) values (1); create table clock (version bigint)`,
+    ],
+    [
+      'another first migration',
+      `create table steward_migrations (number bigint primary key, hash text, applied_at timestamptz not null default now());
+       insert into steward_migrations (number, hash) values (1, repeat('0', 64)); create table clock (version bigint)`,
+    ],
+  ])('refuse the database of an earlier build, which has %s', async (_what, former) => {
     const database = await createTestDatabase();
-    await database.ask('create table migrations (number bigint)');
-    await database.ask('create table clock (version bigint)');
+    await database.ask(former);
     await expect(database.open()).rejects.toThrow(
-      'The database was created by a build before 0.2.0, which this version cannot read. Use an empty database or another schema.',
+      'The database was created by an earlier build, which this version cannot read. Use an empty database or another schema.',
     );
     await expect(database.ask('select * from state')).rejects.toThrow('does not exist');
   });

@@ -1,11 +1,12 @@
 // Applies the numbered migrations that the database lacks. An advisory lock keeps processes that start together
-// from applying them twice.
+// from applying them twice. A database whose migrations differ from those of the same number is refused.
 //
 // Processes of two versions may share a database while one replaces the other, so every migration is of one of two
 // kinds. An expanding migration adds what the version before does not read and need not write. A contracting
 // migration, whose first line is `-- contract`, removes or changes what the version before uses: a program that
 // does not know it must not write any more. `clock.oldest_writer` has the number of the newest contracting
 // migration.
+import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { type Client, type Database, query } from './database.ts';
 
@@ -22,26 +23,35 @@ const contractMark = '-- contract\n';
 
 /** Applies `migrations`, which are SQL texts; the first is number 1. */
 export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
-  if ((await database.probe(findApplied)) === migrations.length) return;
+  const hashes = migrations.map(hashOf);
+  if ((await database.probe(findApplied)).join() === hashes.join()) return;
   await database.usePatiently(async (client) => {
     await client.query('begin');
     await checkServer(client);
     await query(client, `select pg_advisory_xact_lock(${lockName})`);
-    await refuseEarlierBuild(client);
-    await client.query(
-      'create table if not exists steward_migrations (number bigint primary key, applied_at timestamptz not null default now())',
-    );
     const applied = await findApplied(client);
-    if (applied > migrations.length) await requireKnown(client, migrations.length);
+    if (applied.length === 0 && (await hasTable(client, 'clock'))) throw earlierBuild();
+    if (applied.some((hash, index) => hash !== (hashes[index] ?? hash))) throw earlierBuild();
+    await client.query(
+      'create table if not exists steward_migrations (number bigint primary key, hash text not null, applied_at timestamptz not null default now())',
+    );
+    if (applied.length > migrations.length) await requireKnown(client, migrations.length);
     for (const [index, sql] of migrations.entries()) {
-      if (index < applied) continue;
+      if (index < applied.length) continue;
       await client.query(sql);
-      await query(client, 'insert into steward_migrations (number) values ($1)', [index + 1]);
+      await query(client, 'insert into steward_migrations (number, hash) values ($1, $2)', [
+        index + 1,
+        hashes[index],
+      ]);
       if (sql.startsWith(contractMark))
         await query(client, 'update clock set oldest_writer = $1, version = version + 1', [index + 1]);
     }
     await client.query('commit');
   });
+}
+
+function hashOf(migration: string): string {
+  return createHash('sha256').update(migration).digest('hex');
 }
 
 /** Throws if the database has a contracting migration that this program does not know. */
@@ -54,11 +64,10 @@ async function requireKnown(client: Client, known: number): Promise<void> {
   );
 }
 
-/** Builds before 0.2.0 had other tables, and recorded their migrations in `migrations`. */
-async function refuseEarlierBuild(client: Client): Promise<void> {
-  if ((await hasTable(client, 'steward_migrations')) || !(await hasTable(client, 'clock'))) return;
-  throw new Error(
-    'The database was created by a build before 0.2.0, which this version cannot read. Use an empty database or another schema.',
+/** Builds before the release of 0.2.0 had other migrations of the same number, and kept no hash or another table of them. */
+function earlierBuild(): Error {
+  return new Error(
+    'The database was created by an earlier build, which this version cannot read. Use an empty database or another schema.',
   );
 }
 
@@ -71,14 +80,14 @@ async function hasTable(client: Client, name: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** The number of the newest applied migration; 0 if none is applied. */
-async function findApplied(client: Client): Promise<number> {
-  if (!(await hasTable(client, 'steward_migrations'))) return 0;
-  const { rows } = await query<{ number: number | null }>(
+/** The hashes of the applied migrations, in their order; null for a build that kept none. */
+async function findApplied(client: Client): Promise<readonly (string | null)[]> {
+  if (!(await hasTable(client, 'steward_migrations'))) return [];
+  const { rows } = await query<{ hash: string | null }>(
     client,
-    'select max(number) as number from steward_migrations',
+    `select to_jsonb(m) ->> 'hash' as hash from steward_migrations m order by number`,
   );
-  return rows[0]?.number ?? 0;
+  return rows.map(({ hash }) => hash);
 }
 
 async function checkServer(client: Client): Promise<void> {

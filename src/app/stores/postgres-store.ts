@@ -114,7 +114,8 @@ function unreachableError(reason: string, cause: unknown): Error {
 
 async function openMigrated(database: Database, options: PostgresOptions): Promise<Store> {
   const { runtime, retention, logger, pace = defaultPace, leaseMs = defaultLeaseMs } = options;
-  const self = runtime.newId();
+  // Each claim contains it. The last part of an id is random.
+  const self = runtime.newId().slice(-12);
   const channel = await channelOf(database);
   const secrets = createSecrets({ current: options.secretKey, previous: options.previousSecretKey });
   await checkKey(database, secrets, options.secretKey);

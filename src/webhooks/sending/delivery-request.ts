@@ -79,8 +79,15 @@ function bodyOf(json: string, webhook: BodyOptions, signatureField: string | und
   return [`payload=${json}`, signatureField].filter(Boolean).join('&');
 }
 
-/** What is stored of a request. It contains no values of custom headers. */
-export function toSentRequest({ url, headers, signatureField }: Composed, webhook: Webhook): SentRequest {
+/** What is stored of a request: no values of custom headers, and nothing that follows from the event and the time. */
+export function toSentRequest(
+  {
+    url,
+    headers: { 'webhook-id': _id, 'webhook-timestamp': _timestamp, ...headers },
+    signatureField,
+  }: Composed,
+  webhook: Webhook,
+): SentRequest {
   const custom = webhook.headers.filter(({ name }) => Object.hasOwn(headers, name));
   const { name: webhookName, bodyFormat } = webhook;
   return {
@@ -100,15 +107,17 @@ export function requestToJson(
   options: RequestOptions,
 ): OutgoingRequest {
   const last = delivery.attempts.at(-1);
+  const when = last?.when ?? at;
   const {
     url,
     headers,
     webhookName,
     bodyFormat = 'envelope',
     signatureField,
-  } = last?.request ?? toSentRequest(composeRequest(delivery, webhook, last?.when ?? at, options), webhook);
+  } = last?.request ?? toSentRequest(composeRequest(delivery, webhook, when, options), webhook);
+  const identity = { 'webhook-id': delivery.event.id, 'webhook-timestamp': String(Math.floor(when / 1000)) };
   const contentType = contentTypes.find((type) => type === headers['content-type']) ?? webhook.contentType;
   const sent = { id: webhook.id, name: webhookName, contentType, bodyFormat };
   const json = jsonOf(delivery, sent, Object.hasOwn(headers, options.legacyHeader ?? ''));
-  return { url, headers, body: bodyOf(json, sent, signatureField) };
+  return { url, headers: { ...headers, ...identity }, body: bodyOf(json, sent, signatureField) };
 }

@@ -128,8 +128,6 @@ create table queue (
   event_number bigint not null,
   -- The order of claims: 0 ping, 1 retry, 2 first attempt; then the end of the last attempt, or the creation.
   since bigint not null,
-  -- The process that has claimed the delivery. The number identifies one claim.
-  claim bigint,
   -- The bytes of the payload.
   bytes integer not null,
   priority smallint not null,
@@ -141,11 +139,14 @@ create table queue (
   webhook_id text collate "C" not null,
   event_type text collate "C" not null,
   redelivery_of text collate "C",
-  claimed_by text collate "C",
   -- The attempts so far; null before the first.
   attempts json,
+  -- The process that has claimed the delivery. The number identifies one claim. A claim changes only these columns: the
+  -- log of PostgreSQL has what differs from the row before, up to the first and from the last such column.
+  claimed_by text collate "C",
+  claim bigint,
   primary key (created_at, number)
-);
+) with (fillfactor = 50);
 create index queue_free on queue (webhook_id, priority, since, number) where claimed_by is null;
 create index queue_claimed on queue (claimed_by, claim) where claimed_by is not null;
 create index queue_late on queue (event_number) where is_late;
@@ -162,8 +163,7 @@ create table emptied (
   primary key (webhook_id, up_to)
 );
 
--- The deliveries that have ended. Most are delivered, and are read by time or by webhook. With the included columns,
--- PostgreSQL checks filters without reading the rows.
+-- The deliveries that have ended. Most are delivered, and are read by time or by webhook.
 create table finished (
   created_at bigint not null,
   number bigint not null,
@@ -179,14 +179,14 @@ create table finished (
   redelivery_of text collate "C",
   redelivered_as text collate "C",
   attempts json,
-  primary key (created_at, number) include (state, status, event_number, webhook_id, event_type)
+  primary key (created_at, number)
 );
 -- Retention counts those that can be recovered apart from the others.
 create index finished_retained on finished
   (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, number desc);
 -- A page of a webhook is read state by state, newest first.
-create index finished_of_webhook on finished (webhook_id, state, created_at, number) include (event_type, status);
--- Counts those that can be recovered.
+create index finished_of_webhook on finished (webhook_id, state, created_at, number);
+-- Counts those that can be recovered. With the included columns, PostgreSQL checks filters without reading the rows.
 create index finished_undelivered on finished (webhook_id, ended_at) include (state, created_at, event_type, status, redelivery_of)
   where state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null;
 -- Administrators search for what was not delivered.

@@ -54,6 +54,14 @@ it.each([
   expect(problems).toEqual(isValid ? [] : [expect.stringContaining('STORE_URL must be absent (memory) or')]);
 });
 
+it.each(['128', '4/5', '4/0', '0/0', '5000/4', '4,4'])('refuses WEBHOOK_CONCURRENCY=%s', (text) => {
+  expect(problemsOf({ WEBHOOK_CONCURRENCY: text, ADMIN_PASSWORD: 'long enough' })).toEqual([
+    expect.stringContaining(
+      'must be two integers from 1 to 4096, the second not above the first, such as 128/4',
+    ),
+  ]);
+});
+
 describe('sign-in at an identity provider', () => {
   const given = { OIDC_ISSUER: 'https://login.example.com/company', OIDC_CLIENT_ID: 'steward' };
 

@@ -81,7 +81,6 @@ export async function openStore({
     secretKey,
     previousSecretKey: config.SECRET_KEY_PREVIOUS,
     retention,
-    maxConnections: config.STORE_CONNECTIONS,
     patienceMs: storePatienceMs,
     logger,
     leaseMs,

@@ -183,13 +183,15 @@ export function createServices(options: AppOptions) {
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
     new RedeliveryWorker({ store, runtime, tasks, limits }).start();
+    const [concurrency = 0, slotsPerReceiver = 0] = config.WEBHOOK_CONCURRENCY.split('/').map(Number);
     new DeliveryWorker({
       store,
       runtime,
       tasks,
       httpClient,
       notify: notifyWebhook,
-      concurrency: maxAttempts,
+      concurrency,
+      slotsPerReceiver,
       request: requestOptionsOf(options),
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
         const outcome = error === null ? 'succeeded' : 'failed';
@@ -218,9 +220,6 @@ export function createServices(options: AppOptions) {
     stop: () => Promise.all([tasks.stop(), metrics]),
   };
 }
-
-/** How many webhook requests one process sends at the same time. */
-const maxAttempts = 128;
 
 const noticeMessages: Readonly<Record<WebhookNotice['kind'], string>> = {
   Failing: 'half of the failed deliveries that deactivate the webhook are reached',

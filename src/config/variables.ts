@@ -247,7 +247,19 @@ const webhooks = {
     ),
 };
 
+const concurrencyRule = 'must be two integers from 1 to 4096, the second not above the first, such as 128/4';
+
 const webhookLimits = {
+  WEBHOOK_CONCURRENCY: z
+    .string()
+    .refine((text) => {
+      const [, most, perReceiver] = /^(\d{1,4})\/(\d{1,4})$/.exec(text)?.map(Number) ?? [];
+      return Number(perReceiver) >= 1 && Number(perReceiver) <= Number(most) && Number(most) <= 4096;
+    }, concurrencyRule)
+    .default('128/4')
+    .describe(
+      'How many requests a process sends to receivers at the same time, and how many of all processes go to one receiver.',
+    ),
   WEBHOOK_HISTORY: integerText(0, 10_000)
     .default(100)
     .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
@@ -284,11 +296,6 @@ const rest = {
 };
 
 const database = {
-  STORE_CONNECTIONS: integerText(2, 100)
-    .default(10)
-    .describe(
-      'How many connections to the database a process opens for queries, at most. It opens one more that listens for changes.',
-    ),
   SECRET_KEY_PREVIOUS: secretKey.describe(
     'A second key that decrypts secrets while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
   ),

@@ -72,6 +72,7 @@ function startWorker(store: Store, respond: Receiver) {
     notify: (transaction, notice, at) => eventPublisher.publishWithin(transaction, webhookEvent(notice), at),
     // Half of what one receiver gets at the same time, so that two workers can share it.
     concurrency: 2,
+    slotsPerReceiver: 4,
     request: { userAgent: 'test', legacyHeader: undefined },
     onAttempt: ignore,
     onNotice: ignore,

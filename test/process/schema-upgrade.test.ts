@@ -2,7 +2,6 @@
 // only adds, processes of both versions work side by side. After a migration that starts with the comment `--
 // contract`, processes of this version write nothing more, and say why.
 import { expect, it } from 'vitest';
-import { slotsPerReceiver } from '../../src/webhooks/queue/delivery.ts';
 import { filesWith } from './built-files.ts';
 import { type Start, listFolders, startFleet, startFolderClient, startPublishers } from './fleet.ts';
 import { changeSettings, expectDelivered, register, startReceiver, webhooksPath } from './receiver.ts';
@@ -112,7 +111,7 @@ it('processes of two versions work side by side after a migration that adds', as
   await fleet.replace(0);
   await load.continues();
   await fleet.replace(0, {}, next);
-  await load.expectIntact(fleet.at(0), 3 * slotsPerReceiver);
+  await load.expectIntact(fleet.at(0), 3 * 4);
 });
 
 it('a process of this version stops writing after a migration that removes', async () => {
@@ -163,5 +162,5 @@ it('a process of this version stops writing after a migration that removes', asy
   await expect(startInProcess(url)).rejects.toThrow(reason);
   await Promise.all([fleet.stop(0), fleet.stop(1)]);
   // The attempts that ran at the time of the migration are repeated.
-  await load.expectIntact(next, old.length * slotsPerReceiver);
+  await load.expectIntact(next, old.length * 4);
 });

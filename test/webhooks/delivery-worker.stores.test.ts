@@ -41,24 +41,33 @@ describe('limits', () => {
     return { now, most, waiting };
   }
 
-  it('allow four attempts at a time per receiver, for all its webhooks and paths', async () => {
-    await start();
-    const { most, waiting } = countAttempts();
-    await hooks.register({ hookUrl: 'https://one.example/a' });
-    await hooks.register({ hookUrl: 'https://one.example/b' });
-    await hooks.register({ hookUrl: 'https://one.example:8443/b' });
-    for (let n = 0; n < 10; n += 1) await hooks.publish();
-    for (let left = 30; left > 0;) {
-      await hooks.settle();
-      expect(waiting.length).toBeGreaterThan(0);
-      left -= waiting.length;
-      for (const answer of waiting.splice(0)) answer();
-    }
-    expect([most.get('one.example'), most.get('one.example:8443')]).toEqual([4, 4]);
-  });
+  it.each([
+    [undefined, 4],
+    ['9/2', 2],
+  ])(
+    'allow attempts at a time per receiver, for all its webhooks and paths: %s',
+    async (text, perReceiver) => {
+      await start({ env: text === undefined ? {} : { WEBHOOK_CONCURRENCY: text } });
+      const { most, waiting } = countAttempts();
+      await hooks.register({ hookUrl: 'https://one.example/a' });
+      await hooks.register({ hookUrl: 'https://one.example/b' });
+      await hooks.register({ hookUrl: 'https://one.example:8443/b' });
+      for (let n = 0; n < 10; n += 1) await hooks.publish();
+      for (let left = 30; left > 0;) {
+        await hooks.settle();
+        expect(waiting.length).toBeGreaterThan(0);
+        left -= waiting.length;
+        for (const answer of waiting.splice(0)) answer();
+      }
+      expect([most.get('one.example'), most.get('one.example:8443')]).toEqual([perReceiver, perReceiver]);
+    },
+  );
 
-  it('allow 128 attempts at a time in total', async () => {
-    await start();
+  it.each([
+    [undefined, 128],
+    ['9/4', 9],
+  ])('allow attempts at a time in total: %s', async (text, total) => {
+    await start({ env: text === undefined ? {} : { WEBHOOK_CONCURRENCY: text } });
     const { most, waiting } = countAttempts();
     for (let n = 0; n < 40; n += 1) await hooks.register({ hookUrl: `https://r${n}.example/` });
     for (let n = 0; n < 5; n += 1) await hooks.publish();
@@ -68,7 +77,7 @@ describe('limits', () => {
       left -= waiting.length;
       for (const answer of waiting.splice(0)) answer();
     }
-    expect(most.get('all')).toBe(128);
+    expect(most.get('all')).toBe(total);
   });
 
   it('serve retries before first attempts, so that a dead receiver is soon deactivated', async () => {

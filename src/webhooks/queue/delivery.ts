@@ -148,12 +148,6 @@ export function isRecoverable({ state, isPing, redeliveredAs }: Delivery): boole
   return state !== 'pending' && state !== 'delivered' && !isPing && redeliveredAs === null;
 }
 
-/**
- * How many deliveries to one receiver are in progress at a time, so that a slow one cannot use all slots. Several
- * processes may exceed it for a moment: an exact limit would need a lock for each claim.
- */
-export const slotsPerReceiver = 4;
-
 export function retryWaitMs({ notificationElapsedTimeInSeconds }: WebhookSettings): number {
   return notificationElapsedTimeInSeconds * 1000;
 }

@@ -5,7 +5,7 @@
 // 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. The delivery queue
 //    wakes the worker, and so do changed settings and a timer that is set to the next due time.
 // 2. The worker claims it. A claimed delivery belongs to this process until it is completed, or until the
-//    process is dead. The worker claims only while it has free slots: `concurrency` in total and four per receiver,
+//    process is dead. The worker claims only while it has free slots: `concurrency` in total and fewer per receiver,
 //    so that a slow receiver cannot use up the slots of the others. It claims again while a claim leaves due
 //    deliveries, and when a slot becomes free after all were in use.
 // 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment,
@@ -34,14 +34,7 @@ import type { Store } from '../../store/store.ts';
 import type { Transaction } from '../../store/transaction.ts';
 import type { WebhookNotice } from '../own-events.ts';
 import { LostClaim } from '../queue/delivery-queue.ts';
-import {
-  type Attempt,
-  type Delivery,
-  endOf,
-  nextAttemptAt,
-  retryWaitMs,
-  slotsPerReceiver,
-} from '../queue/delivery.ts';
+import { type Attempt, type Delivery, endOf, nextAttemptAt, retryWaitMs } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { type RequestOptions, composeRequest, toSentRequest } from './delivery-request.ts';
@@ -66,7 +59,13 @@ type DeliveryWorkerOptions = {
   httpClient: HttpClient;
   /** Runs in the update that the notice is about. */
   notify: (transaction: Transaction, notice: WebhookNotice, at: number) => void;
+  /** How many attempts are in progress at a time. */
   concurrency: number;
+  /**
+   * The same for one receiver, so that a slow one cannot use all slots. Several processes may exceed it for a moment: an
+   * exact limit would need a lock for each claim.
+   */
+  slotsPerReceiver: number;
   request: RequestOptions;
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
   onNotice: (notice: WebhookNotice) => void;
@@ -135,7 +134,7 @@ export class DeliveryWorker {
           most,
           retryWaitMs: retryWaitMs(store.read(webhookSettings)) + roundingMs,
           receiverOf: (webhookId) => this.#receiverOf(webhookId),
-          roomFor: (receiver) => slotsPerReceiver - (this.#slotsByReceiver.get(receiver) ?? 0),
+          roomFor: (receiver) => this.#options.slotsPerReceiver - (this.#slotsByReceiver.get(receiver) ?? 0),
         });
         if (isStopping()) return await this.#release(deliveries, stopping);
         for (const delivery of deliveries) {
@@ -176,7 +175,7 @@ export class DeliveryWorker {
   #freeSlot(receiver: string): void {
     const wasFull =
       this.#slotsInUse >= this.#options.concurrency ||
-      (this.#slotsByReceiver.get(receiver) ?? 0) >= slotsPerReceiver;
+      (this.#slotsByReceiver.get(receiver) ?? 0) >= this.#options.slotsPerReceiver;
     this.#changeSlots(receiver, -1);
     // Due deliveries may wait for the slot. A claim in progress was made without it.
     if (wasFull || this.#isClaiming) this.#wake();

@@ -101,8 +101,8 @@ it('a delivery is attempted although the answer to its claim was lost', async ()
   const receiver = await startReceiver({
     respond: () => {
       if (cut) return '204';
-      // The next statement with the webhook and its receiver is the claim of the retry.
-      cut = proxy.loseNextCommit(id, `127.0.0.1:${new URL(receiver.url).port}`);
+      // Only the claim of the retry has the webhook and its receiver: what was sent has a path.
+      cut = proxy.loseNextCommit(id, `127.0.0.1:${new URL(receiver.url).port}"`);
       return '500';
     },
   });

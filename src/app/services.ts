@@ -53,7 +53,7 @@ import type { RequestOptions } from '../webhooks/sending/delivery-request.ts';
 import { DeliveryWorker } from '../webhooks/sending/delivery-worker.ts';
 import type { HttpClient } from '../webhooks/sending/http-client.ts';
 import { webhookStats } from '../webhooks/stats.ts';
-import { listWebhooks } from '../webhooks/webhook.ts';
+import { listForAllServices, listWebhooks } from '../webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from '../webhooks/webhooks.rest.ts';
 import { targetNames } from './target-names.ts';
 
@@ -284,7 +284,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       soapPath: urls.catalogPagePath,
       webhooksOf: (service) => ({
         own: listWebhooks(store, pathOfService(service)),
-        ofAll: listWebhooks(store).filter((webhook) => webhook.service === null).length,
+        ofAll: listForAllServices(store).length,
       }),
       notify: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),

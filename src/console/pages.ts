@@ -9,6 +9,7 @@ import { hiddenFields } from './action.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import type { SignInWays } from './frame.ts';
 import { type Layout, type Page, type PageLink, renderPage } from './layout.ts';
+import { renderSentence } from './time.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
 type ApiLink = PageLink & { readonly code: string };
@@ -92,11 +93,12 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
   if (view.view) return renderPage(layout, view.view, html`${lead} ${commands}`);
   const { next = '' } = entered;
   const back = hasName(next) ? undefined : ownPath(next);
+  const backHref = back ?? parent.href;
   return renderPage(
     layout,
     html`${view.warning === undefined && lead}
-      ${secret ? secretView(secret) : operationForm(layout, operation, { ...view, cancelHref: back ?? parent.href })}
-      ${secret && html`<p><a href="${back ?? parent.href}">Back${back === undefined && ` to ${parent.name}`}</a></p>`}`,
+      ${secret ? secretView(secret, backHref) : operationForm(layout, operation, { ...view, cancelHref: backHref })}
+      ${secret && html`<p><a href="${backHref}">Back${back === undefined && ` to ${parent.name}`}</a></p>`}`,
     commands,
   );
 }
@@ -106,13 +108,16 @@ export function hasName(next: string): boolean {
   return /\{|%7B/i.test(next);
 }
 
-function secretView({ text, link, nextStep, shownOnce }: NonNullable<OperationView['secret']>): Html {
+function secretView(
+  { text, link, nextStep, shownOnce }: NonNullable<OperationView['secret']>,
+  backHref: string,
+): Html {
   const { label, value, hint } = shownOnce;
   return html`<section role="status" class="result" aria-labelledby="result">
-    <h2 id="result">${text}</h2>
+    <h2 id="result">${renderSentence(text)}</h2>
     <p><strong>${label}</strong> ${hint}</p>
     <pre tabindex="0" data-copy="primary">${value}</pre>
-    <div class="actions">${nextStep} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
+    <div class="actions">${nextStep} ${link && link.href !== backHref && html`<a href="${link.href}">${link.name}</a>`}</div>
   </section>`;
 }
 

@@ -131,3 +131,8 @@ export const eventTypes: readonly EventType[] = [
 
 /** The names of the types. */
 export const eventTypeNames = eventTypes.map(({ type }) => type);
+
+/** Those of events about a service. */
+export const serviceTypes = eventTypes
+  .filter(({ example }) => example.service !== null)
+  .map(({ type }) => type);

@@ -358,6 +358,7 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     description:
       'Generates a new signature key and shows it once. Both keys sign until the grace period ends.',
     fields: rotateFields,
+    present: () => ({ graceHours: '24' }),
     warning: ({ name }) =>
       `The receiver of ${name} must know the new key before the grace period ends. After that it refuses deliveries.`,
     answer: keyRotatedAnswer,
@@ -366,8 +367,10 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
       const webhook = await update((transaction, at) =>
         rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
       );
-      const answer = { signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, runtime.now()) };
-      const text = `The webhook ${subject.name} has a new key.`;
+      const until = previousKeyUntil(webhook, runtime.now());
+      const former = until === null ? 'no longer signs' : `signs too until ${new Date(until).toISOString()}`;
+      const text = `The webhook ${subject.name} has a new key. The previous one ${former}.`;
+      const answer = { signatureKey: key, previousKeyUntil: until };
       return { ...succeeded(text, webhookLink(subject), answer), shownOnce: shownKey(key) };
     },
   });

@@ -9,6 +9,7 @@ import {
   failureWindowOf,
   isFailing,
 } from './sending/failure-window.ts';
+import { serviceTypes } from './event-types.ts';
 import { type CustomHeader, maskHeaders } from './sending/headers.ts';
 import { webhookSettings } from './settings.ts';
 
@@ -76,6 +77,14 @@ export const webhooks: Table<Webhook> = {
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   const listed = [...reader.all(webhooks)].filter((webhook) => !service || webhook.service === service);
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
+}
+
+/** The active webhooks that get events of every service. */
+export function listForAllServices(reader: Reader): Webhook[] {
+  return listWebhooks(reader).filter(
+    ({ active, service, changeTypes }) =>
+      active && service === null && changeTypes.some((type) => type === '*' || serviceTypes.includes(type)),
+  );
 }
 
 export function requireWebhook(reader: Reader, id: string): Webhook {

@@ -116,7 +116,9 @@ describe('webhooks', () => {
     expect(await findings()).toContain('pinged did not accept the last delivery.');
     const cookie = `steward_session=${server.token('administrator')}`;
     const page = await server.get(`/admin/services/webhooks/${id}`, { accept: 'text/html', cookie });
-    expect(page.body).toContain('It does not count towards the deactivation of the webhook.');
+    expect(page.body).toContain(
+      'It was a ping, which does not count towards the deactivation of the webhook.',
+    );
     server.answerWith(204);
     await server.act(`${id}/ping`);
     await server.settle();

@@ -100,6 +100,12 @@ it('a page shows the key once, also with a page to continue with, and offers a p
     expect(body).toMatch(/data-copy="primary">whsec_/);
     expect(body).toContain(`href="${all}/${id}">Open One</a>`);
   }
+  expect(rotated.body).toMatch(/The previous one signs too until <time datetime="2026-01-02T00/);
+  expect(await see(`${all}/${id}/rotateKey`)).toMatch(/name="graceHours"[^>]* value="24"/);
+  expect((await send(`${id}/rotateKey`)).body).not.toContain('>Open One</a>');
+  expect((await send(`${id}/rotateKey`, { graceHours: '0' })).body).toContain(
+    'The previous one no longer signs.',
+  );
   expect(created.body).toContain('<button class="quiet">Ping (leaves this page)</button>');
   expect(await press(created.body, `${all}/${id}/ping`)).toBe(`${all}/${id}`);
 });

@@ -116,7 +116,17 @@ describe('texts', () => {
       '3 d',
     ]);
     const hour = 3_600_000;
-    const ages = [0, 45_000, 72_000, hour - 1, hour, 24 * hour - 1, 24 * hour, 12 * 24 * hour, 1234 * 24 * hour];
+    const ages = [
+      0,
+      45_000,
+      72_000,
+      hour - 1,
+      hour,
+      24 * hour - 1,
+      24 * hour,
+      12 * 24 * hour,
+      1234 * 24 * hour,
+    ];
     const at = Date.UTC(2026, 1, 3, 4, 5, 6);
     const ago = ['just now', '45 s ago', '1 min ago', '59 min ago'];
     const texts = [...ago, '04:05', '04:05', '3 Feb 04:05', '3 Feb 04:05', '3 Feb 2026'];

@@ -60,11 +60,35 @@ describe('a webhook', () => {
     const [failed] = (
       await hooks.read<{ deliveries: DeliveryJson[] }>(`/${id}/deliveries?state=failed&num=1`)
     ).deliveries;
-    expect(page).toContain(`<a href="${all}/${id}/deliveries/${failed?.id}">Last response</a>`);
-    hooks.answerWith(204);
-    await press(page, `${all}/${id}/activate`);
+    const cause = `<a href="${all}/${id}/deliveries/${failed?.id}">Last response</a>`;
+    expect(page).toContain(cause);
+    await hooks.act(`${id}/ping`);
     await hooks.settle();
+    expect(await see(`${all}/${id}`)).toContain(cause);
+    expect(textOf(await see(all))).toContain('failed a ping, just now');
+    await press(page, `${all}/${id}/activate`);
+    expect(await see(`${all}/${id}`)).toContain('It was a ping, which does not count towards');
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/deactivate`);
+    await hooks.act(`${id}/activate`);
+    expect(await see(`${all}/${id}`)).toContain('It no longer counts towards the deactivation');
+    hooks.answerWith(204);
+    await hooks.deliver();
     expect(textOf(await see(`${all}/${id}`))).not.toContain('Last response');
+  });
+
+  it('is counted on the page of a service if it is active and gets the events of all services', async () => {
+    const service = '/admin/services/World.MapServer';
+    for (const [changeTypes, active] of Object.entries({
+      '*': 'true',
+      Ping: 'true',
+      ServiceCreated: 'false',
+    }))
+      await hooks.register({ changeTypes, active });
+    expect(textOf(await see(service))).toContain('1 webhook gets the events of all services.');
+    await hooks.register({ changeTypes: 'Harbour,ServiceDeleted' });
+    expect(textOf(await see(service))).toContain('2 webhooks get the events of all services.');
   });
 
   it('is activated and gets what it missed by one button', async () => {
@@ -76,7 +100,7 @@ describe('a webhook', () => {
     );
     const page = await see(`${all}/${id}`);
     expect(textOf(page)).toContain(
-      'Activate and redeliver 2 events Dismiss 2 events not delivered 2: The webhook was inactive',
+      'Activate and redeliver 2 events 2 events not delivered 2: The webhook was inactive',
     );
     await press(page, `${all}/${id}/activate`);
     const running = textOf(await see(`${all}/${id}`));

@@ -22,7 +22,7 @@ export type ServiceViewOptions = {
   readonly webhooksOf: (service: Service) => WebhooksOfService;
 };
 
-/** `ofAll` is the number of webhooks that get the events of all services. */
+/** `ofAll` is the number of active webhooks that get the events of all services. */
 type WebhooksOfService = { readonly own: readonly WebhookSummary[]; readonly ofAll: number };
 
 type WebhookSummary = { readonly id: string; readonly name: string; readonly active: boolean };

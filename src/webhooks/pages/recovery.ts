@@ -41,10 +41,11 @@ export async function renderRecovery(
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${
       undelivered > 0 &&
-      html`<div class="actions">${recover} ${pageButton(page, { action: dismiss, label: 'Dismiss' })}</div>
+      html`${recover && html`<div class="actions">${recover}</div>`}
         <details>
           <summary>${events} not delivered</summary>
           <ul class="plain">${kinds}</ul>
+          ${pageButton(page, { action: dismiss, label: `Dismiss ${events}` })}
         </details>`
     }`;
 }

@@ -48,8 +48,10 @@ export function showWebhook(
     const ping = deliveries.find(({ isPing, createdAt }) => isPing && now - createdAt < pingShownMs);
     const outcome = (await store.deliveries.lastOutcomes([webhook.id])).get(webhook.id);
     const hasFailed = webhook.active ? outcome === 'failed' : isDeactivated(webhook);
-    const failures = hasFailed && (await store.deliveries.page({ ...filter, states: ['failed'] }, 0, 1));
-    const failed = failures ? failures.deliveries[0] : undefined;
+    const failures =
+      hasFailed && (await store.deliveries.page({ ...filter, states: ['failed'] }, 0, maxRead));
+    // A ping does not deactivate a webhook.
+    const failed = failures ? failures.deliveries.find(({ isPing }) => webhook.active || !isPing) : undefined;
     const colour = view.health !== 'ok' ? healthMarks[view.health].colour : outcomeColours[outcome ?? 'none'];
     return html`<div class="lead-actions" id="actions" data-live="5">
         ${!webhook.active && undelivered === 0 && renderActivate(page, webhook.id, true)} ${renderPing(page, webhook.id)}
@@ -58,7 +60,7 @@ export function showWebhook(
       <div class="split side">
         <div>
           <div class="health ${colour}" id="health" data-live="${ping?.state === 'pending' ? 1 : 5}">
-            <p>${renderHealth(view, outcome)} ${webhook.active && failed && view.failures === 0 ? 'It does not count towards the deactivation of the webhook.' : explainHealth(view, now)}</p>
+            <p>${renderHealth(view, outcome)} ${webhook.active && failed && view.failures === 0 ? doesNotCount(failed) : explainHealth(view, now)}</p>
             ${failed && failed.id !== ping?.id && renderResult(page, 'Last response', failed)} ${ping && renderResult(page, 'Last ping', ping)}
             ${await renderRecovery(page, store, webhook, undelivered)}
           </div>
@@ -78,6 +80,11 @@ export function showWebhook(
         <div>${renderDetails(page, store)} ${renderExample(webhook, exampleFor(webhook))}</div>
       </div>`;
   };
+}
+
+function doesNotCount({ isPing }: Delivery): string {
+  const why = isPing ? 'It was a ping, which does not count' : 'It no longer counts';
+  return `${why} towards the deactivation of the webhook.`;
 }
 
 const outcomeColours = { delivered: 'good', failed: 'warn', none: 'busy' } as const;

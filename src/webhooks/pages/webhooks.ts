@@ -138,8 +138,7 @@ async function columnsOf(
       sort: 'health',
       cell: (view) => {
         const outcome = outcomes.get(view.webhook.id);
-        const ping = outcome === 'failed' && lastOf(view)?.isPing ? 'a ping' : '';
-        return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(view) || ping}</span>`;
+        return html`${renderHealth(view, outcome)} <span class="hint">${summariseHealth(view)}</span>`;
       },
     },
     {
@@ -156,7 +155,7 @@ async function columnsOf(
         const last = lastOf(one);
         if (!last) return renderMissing('No deliveries yet');
         const title = last.error !== null && html` title="${last.error}"`;
-        return html`<span${title}>${renderDeliveryState(last)}</span> ${renderAgo(last.at, page.now)}`;
+        return html`<span${title}>${renderDeliveryState(last)}</span> ${last.isPing && 'a ping,'} ${renderAgo(last.at, page.now)}`;
       },
     },
     {
@@ -219,7 +218,9 @@ function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered
       }),
     html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
     linkButton(page, formHref(page, webhookHref(page, id, 'edit')), 'Edit', 'plain'),
+    linkButton(page, formHref(page, webhookHref(page, id, 'rotateKey')), 'Rotate key …', 'plain'),
     active && linkButton(page, deactivate, 'Deactivate …', 'destructive'),
+    linkButton(page, formHref(page, webhookHref(page, id, 'delete')), 'Delete …', 'destructive'),
   ]);
 }
 

@@ -7,7 +7,7 @@ import { capitaliseWord, labelOf } from './labels.ts';
 import type { Layout } from './layout.ts';
 import { renderSentence } from './time.ts';
 
-export type ProblemList = Pick<FormError, 'message' | 'details'>;
+export type ProblemList = { readonly message: string; readonly details: readonly (string | Html)[] };
 
 export type FormView = {
   readonly action: string;
@@ -99,7 +99,7 @@ export function renderProblems({ message, details }: ProblemList, { takesFocus =
     ${
       details.length > 0 &&
       html`<ul>
-      ${details.map((detail) => html`<li>${renderSentence(detail)}</li>`)}
+      ${details.map((detail) => html`<li>${typeof detail === 'string' ? renderSentence(detail) : detail}</li>`)}
     </ul>`
     }
   </div>`;

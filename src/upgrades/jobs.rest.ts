@@ -17,6 +17,8 @@ import { type Job, isOpen, newestJob, stateCodes } from './jobs/job-table.ts';
 import { type OnJobChange, reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
 import { jobListView, jobTitle } from './pages/job-parts.ts';
 import { jobView } from './pages/jobs.ts';
+import { windowText } from './pages/windows.ts';
+import { maintenanceWindows } from './schedule/windows.ts';
 import { ignoredWindows, requireWindow, startFields, startProblems } from './windows.rest.ts';
 
 const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled', 'scheduled']);
@@ -290,10 +292,13 @@ function rescheduleOperation(options: JobsOptions): Operation<Job> {
 }
 
 function resumeOperation(options: JobsOptions): Operation<Job> {
-  const { store, jobRunner } = options;
+  const { store, runtime, jobRunner } = options;
   return operation<Job>({
     title: 'Resume job',
-    form: 'elsewhere',
+    warning: () => {
+      const text = windowText(store.read(maintenanceWindows), runtime.now()) ?? '';
+      return `${text} The job continues at once, and the system is read-only while it runs.`.trim();
+    },
     description:
       'Resumes the newest job, if it has failed, at the first step that is not done. If the job stopped before it had reverted all ' +
       'workloads, it reverts the rest.',

@@ -2,7 +2,18 @@
 import { describe, expect, it } from 'vitest';
 import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { releaseOf } from '../kit/versions.ts';
-import { cookie, eleven, formOf, hour, patch1, token, upgrades, usePage } from './page-kit.ts';
+import {
+  cookie,
+  eleven,
+  formOf,
+  hour,
+  jobPage,
+  linkOf,
+  patch1,
+  token,
+  upgrades,
+  usePage,
+} from './page-kit.ts';
 
 const { server, start, show, open, openWizard, openJob, send, startRelease } = usePage();
 
@@ -115,7 +126,9 @@ describe('a job of several hops', () => {
     );
     await server.runtime.advance(hour);
     const failed = await open();
-    expect(failed).toContain('The version is now 10.9.2.2000.');
+    expect(failed).toContain(
+      'The version is now 10.9.2.2000. 1 of 2 deployments already runs the new images.',
+    );
     const { endedAt, hops } = server.store.read(newestJob) ?? {};
     const at = hops?.installedAt.rel_2000 ?? 0;
     expect(at).toBeLessThan((endedAt ?? 0) - 5000);
@@ -167,6 +180,32 @@ describe('after a job', () => {
     const page = await openJob();
     expect(page).toMatch(/<dd>1 h<\/dd>/);
     expect(page).toMatch(/<dt>This run<\/dt>\s*<dd>5 s<\/dd>/);
+    expect(page).toMatch(/> The job failed at the step &quot;Update deployment MAP_SERVER&quot;: /);
+    expect(page).toContain('> The job was resumed by administrator.');
+    expect(await show('/admin/system/jobs')).toContain('after a failure');
+  });
+
+  it('is resumed outside of the windows only after a question', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.runtime.advance(hour);
+    // The first day is a Thursday.
+    const windows = '[{"days":["sat"],"from":"22:00","to":"04:00","timeZone":"UTC"}]';
+    expect(formOf(await openJob(), '/resume')).toBeDefined();
+    await server.post(`${upgrades}/config/update`, { windows, token });
+    for (const path of ['/admin', upgrades]) expect(formOf(await show(path), '/resume')).toBeUndefined();
+    const question = await show(linkOf(await openJob(), 'Resume outside of the windows …'));
+    expect(question).toContain('No maintenance window is open until Sat 03 Jan, 22:00 in UTC.');
+    expect(await send(question, '/resume')).toMatch(jobPage);
+    expect(server.store.read(newestJob)?.state).toBe('in_progress');
+  });
+
+  it('says that a failed patch has put back all deployments', async () => {
+    await start({ SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' });
+    await send(await openWizard(patch1), '/upgrade');
+    await server.runtime.advance(hour);
+    expect(await openJob()).toContain('All deployments run 10.9.1.1234 again.');
+    expect(await open()).not.toContain('>Mixed<');
   });
 
   it('lists the job with a link to its page, which says why a button was refused', async () => {

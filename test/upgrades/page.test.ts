@@ -74,6 +74,9 @@ describe('the page before the first upgrade', () => {
     expect(page).toMatch(/<span class="state good">Passed<\/span>\s*<strong>Version<\/strong>/);
     // A job that never started has no figures.
     const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    const named = `<a href="/admin/system/jobs/${jobId}">Upgrade from 10.9.1.1234 to 10.9.1.1250</a> is scheduled for <time`;
+    expect(page).toContain(named);
+    expect(await openVersions()).toContain(named);
     await server.post(`/admin/system/jobs/${jobId}/cancel`, { token });
     const cancelled = await openJob();
     expect(cancelled).toContain('Cancelled by');

@@ -143,7 +143,7 @@ function findJob(store: ReadableStore, page: PageContext<unknown>): Finding[] {
     return [
       { severity: 'busy', count: 1, subject, text: `is running: ${jobProgress(job, page.now).percent} %.` },
     ];
-  const action = reasonNotToResume(store, job) === undefined && resumeButton(job, page, subject.href);
+  const action = reasonNotToResume(store, job) === undefined && resumeButton(store, job, page, subject.href);
   return [{ severity: 'bad', count: 1, subject, text: `has failed. ${job.reason ?? ''}`, action }];
 }
 

@@ -8,12 +8,15 @@ import {
   renderEntries,
   renderListPage,
 } from '../../console/list.ts';
-import { renderAgo, renderTime } from '../../console/time.ts';
+import { renderAgo, renderSentence, renderTime } from '../../console/time.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/view.ts';
+import type { Reader } from '../../store/state.ts';
+import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { type Job, type JobState, isOpen } from '../jobs/job-table.ts';
+import { type Job, type JobState, isOpen, newestJob } from '../jobs/job-table.ts';
+import type { Plan } from '../planning/plan.ts';
 
 const states: Readonly<Record<JobState, { label: string; className: string }>> = {
   scheduled: { label: 'Scheduled', className: 'busy' },
@@ -23,15 +26,18 @@ const states: Readonly<Record<JobState, { label: string; className: string }>> =
   cancelled: { label: 'Cancelled', className: 'warn' },
 };
 
-/** The button says in which direction the job continues. */
-export function resumeButton({ id, reverting }: Job, page: PageContext<unknown>, next: string): Html | false {
-  return pageButton(page, {
-    label: reverting ? 'Resume putting back' : 'Resume',
-    action: page.href('system', 'jobs', id, 'resume'),
-    next,
-    isPrimary: true,
-    worksWhileReadOnly: true,
-  });
+/** Says in which direction the job continues. While no maintenance window is open, a form asks first. */
+export function resumeButton(
+  reader: Reader,
+  { id, reverting }: Job,
+  page: PageContext<unknown>,
+  next: string,
+): Html | false {
+  const label = reverting ? 'Resume putting back' : 'Resume';
+  const action = page.href('system', 'jobs', id, 'resume');
+  if (page.formToken !== '' && !windowsAt(reader.read(maintenanceWindows), page.now).open)
+    return html`<a class="button" href="${formHref(page, action, { next })}">${label} outside of the windows …</a>`;
+  return pageButton(page, { label, action, next, isPrimary: true, worksWhileReadOnly: true });
 }
 
 export function jobTitle({ operation, from, to }: Job): string {
@@ -64,12 +70,38 @@ export function repairText({ to, reverting }: Job, isNewest: boolean): string {
   return `The job to ${to} has failed. ${remedy}`;
 }
 
-/** Empty if the failed job has changed nothing that it has not put back. */
-export function mixtureText({ operation, workloadsDone: done, workloads }: Job): string {
+/** Of the version that a failed job was installing. Empty if the job has changed nothing that it has not put back. */
+export function mixtureText({ operation, workloadsDone, hops }: Job, { steps }: Plan): string {
+  const moves = steps.flatMap(({ hop = 0, counts, subject }) =>
+    counts && hop === hops.done ? { subject, isDone: counts.done <= workloadsDone } : [],
+  );
+  const namesOf = (some: typeof moves) => new Set(some.map(({ subject }) => subject)).size;
+  const done = namesOf(moves.filter(({ isDone }) => isDone));
   const images = operation === 'upgrade' ? 'new' : 'former';
   return done === 0
     ? ''
-    : `${done} of ${formatCount(workloads, 'deployment')} already ${done === 1 ? 'runs' : 'run'} the ${images} images.`;
+    : `${done} of ${formatCount(namesOf(moves), 'deployment')} already ${done === 1 ? 'runs' : 'run'} the ${images} images.`;
+}
+
+/** Whether a failed job has left deployments with images of the version that it was installing. */
+export function hasMixture({ workloadsDone, timeline }: Job): boolean {
+  return workloadsDone > timeline.components.reduce((sum, { kept = 0 }) => sum + kept, 0);
+}
+
+/** Of a patch that has failed or was cancelled, and has put back all that it had changed. */
+export function restoredText({ kind, state, from, startedAt, reverting, timeline }: Job): string {
+  const isRestored = ['failed', 'cancelled'].includes(state) && kind === 'patch' && !reverting;
+  if (!isRestored || startedAt === null) return '';
+  const hasMoved = timeline.phases.some(({ name, ms }) => name === 'deployments' && ms > 0);
+  return hasMoved ? `All deployments run ${from} again.` : `All deployments still run ${from}.`;
+}
+
+/** A sentence of the API with the title of the job, which leads to it, instead of its id. */
+export function linkJob(text: string, reader: Reader, page: PageContext<unknown>): Html {
+  const job = reader.read(newestJob);
+  const [before = '', after] = text.split(`The job ${job?.id}`);
+  if (!job || after === undefined) return renderSentence(text);
+  return html`${before}<a href="${page.href('system', 'jobs', job.id)}">${jobTitle(job)}</a>${renderSentence(after)}`;
 }
 
 /** A countdown, as of the last read of the page. */
@@ -134,8 +166,9 @@ function jobColumns(page: PageContext<unknown>, hrefOf: (job: Job) => string): L
     {
       label: 'State',
       cell: (job) => {
-        const { state, startAt, reason } = job;
-        return html`${stateView(job)} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
+        const { state, startAt, reason, failedAt } = job;
+        const hasRecovered = failedAt !== null && state !== 'failed';
+        return html`${stateView(job)} ${hasRecovered && html`<span class="hint">after a failure</span>`} ${state === 'scheduled' && startAt !== null && renderTime(startAt)} ${!isOpen(job) && reason !== null && html`<span class="hint" title="${reason}">${reason}</span>`}`;
       },
     },
     {

@@ -21,6 +21,7 @@ import {
   endOf,
   jobTitle,
   mixtureText,
+  restoredText,
   scheduleActions,
   startView,
   stateView,
@@ -66,6 +67,7 @@ export async function jobView(options: JobViewOptions, job: Job, page: PageOf): 
     state,
     html`${headView(state, 'Progress')}
       <p>${timesView(state)}</p>
+      ${await eventsView(options.jobService, state)}
       ${phasesView(job, plan, at)}
       <div class="job-parts" id="job-parts" data-in-place>
         ${tilesView(job, plan, filter.component?.name)} ${logView(state, messages, filter)}
@@ -80,6 +82,18 @@ function timesView({ job, at }: JobState): Html {
     startedAt !== null &&
     (endedAt === null ? html` at ${renderTime(startedAt)}` : html` ${renderAgo(startedAt, at)}`);
   return html`${start}${began}${endedAt !== null && html`, ended ${renderAgo(endedAt, at)}`}.`;
+}
+
+const maxEvents = 10;
+
+/** When the job failed and was resumed. The last failure of a job that has failed is in its head. */
+async function eventsView(jobService: JobService, { job, at }: JobState): Promise<Html | false> {
+  if (job.failedAt === null || (job.state === 'failed' && job.run === 1)) return false;
+  const { messages } = await jobService.messages(job);
+  const events = messages.filter(({ code }) => code === 2901 || code === 2902).slice(-maxEvents);
+  return html`<ul class="plain">
+    ${events.map(({ message, when }) => html`<li>${renderAgo(when, at)} ${renderSentence(message)}</li> `)}
+  </ul>`;
 }
 
 /** A job that needs attention, on a page about something else. */
@@ -110,7 +124,7 @@ function headView(state: JobState, heading: Html | string): Html {
       ${job.state === 'scheduled' ? html`<p>${startView(job.startAt ?? 0, at)}</p>` : job.startedAt !== null && progressView(job, at)} ${button && html`<div class="actions">${button}</div>`}
     </div>
     ${isFailed && html`<div class="problems" id="failure"><p class="problem">${renderSentence(job.reason ?? '')}</p>${hint}</div>`}
-    ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${!isFailed && hint}`;
+    ${job.state === 'cancelled' && html`<p>${job.reason} ${restoredText(job)}</p>`} ${!isFailed && hint}`;
 }
 
 function progressView(job: Job, at: number): Html {
@@ -120,7 +134,7 @@ function progressView(job: Job, at: number): Html {
   const figures: [string, string][] = [
     ['Done', `${percent} %`],
     ['Steps', `${steps.done} of ${steps.total}`],
-    ['Deployments', `${done} of ${total}`],
+    ['Updates', `${done} of ${total}`],
     [isRunning ? 'Elapsed' : 'Duration', formatDuration(durationOf(job, at))],
   ];
   if (isResumed) figures.push([isRunning ? 'This run' : 'Last run', formatDuration(elapsedMs)]);
@@ -155,8 +169,8 @@ function actionsOf({ store, job, plan, page }: JobState): {
       : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(readDeployment(store)));
     return {
-      button: resumeButton(job, page, page.here()),
-      text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${mixtureText(job)}`,
+      button: resumeButton(store, job, page, page.here()),
+      text: `Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}. ${plan ? mixtureText(job, plan) : ''} ${restoredText(job)}`,
     };
   }
   const schedule = scheduleActions(job, page);

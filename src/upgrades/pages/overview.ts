@@ -18,7 +18,7 @@ import {
 } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { lastJobs, mixtureText, repairText, rollbackLink } from './job-parts.ts';
+import { hasMixture, lastJobs, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { driftView, nothingToInstall, versionName, wizardHref } from './versions.ts';
 import { windowLine } from './windows.ts';
@@ -71,8 +71,10 @@ async function installedView(
 /** A mark on the version, if a failed job has left deployments with its images. */
 export function mixedMark(store: ReadableStore): Html | false {
   const failed = findJobToRepair(store);
-  const text = failed ? mixtureText(failed) : '';
-  return text !== '' && html`<span class="state warn" title="${text}">Mixed</span>`;
+  const title = 'A failed job has left deployments with other images.';
+  return (
+    failed !== undefined && hasMixture(failed) && html`<span class="state warn" title="${title}">Mixed</span>`
+  );
 }
 
 function nameAndBuild(version: Version): Html {

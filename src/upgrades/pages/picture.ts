@@ -1,5 +1,5 @@
 // A job as a picture: its phases with their durations, and a tile for each component that fills as its workloads move.
-import { formatDuration } from '../../lib/format.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../lib/html.ts';
 import type { Job } from '../jobs/job-table.ts';
 import { type ComponentProgress, type Phase, componentProgress } from '../jobs/timeline.ts';
@@ -108,7 +108,7 @@ function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
 export function tilesView(job: Job, plan: Plan | undefined, selected: string | undefined): Html | false {
   const tiles = tilesOf(job, plan);
   const isCancelled = job.state === 'cancelled';
-  if (tiles.length === 0) return false;
+  if (tiles.length === 0 || job.state === 'scheduled') return false;
   const failed = failedComponent(job, plan);
   // The failed one needs attention, so it comes first.
   const inOrder = tiles.toSorted((a, b) => Number(b.name === failed) - Number(a.name === failed));
@@ -124,7 +124,7 @@ export function tilesView(job: Job, plan: Plan | undefined, selected: string | u
           <rect width="${percent}" height="1" />
         </svg>
         <a href="${name === selected ? '?' : `?component=${encodeURIComponent(name)}`}" ${name === selected && html`aria-current="true"`}
-          ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${total}`}${state === 'failed' && ', failed'}</span>
+          ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${formatCount(total, 'update')}`}${state === 'failed' && ', failed'}</span>
           <span class="unseen">${stateLabels[state]}: show its messages</span></a
         >
       </li> `;

@@ -26,7 +26,7 @@ import { countMovesOfRollbacks } from '../versions/moves.ts';
 import { availableVersions } from '../versions/hops.ts';
 import { isListed, nothingFollows, startingVersions } from '../versions/installed-version.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { repairText } from './job-parts.ts';
+import { linkJob, repairText } from './job-parts.ts';
 import { windowLine } from './windows.ts';
 
 /** A page repeats the name for each setting. */
@@ -85,7 +85,7 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
   const isBlocked = ({ version }: AvailableVersion) =>
     failed && !repairs(store, failed, { operation: 'upgrade', targetId: version.id });
   const canStart = (one: AvailableVersion) => one.path.length > 0 && !isBlocked(one);
-  return html`${blocked !== undefined && html`<p class="notice">${blocked}</p>`} ${windowLine(store, page)}
+  return html`${blocked !== undefined && html`<p class="notice">${linkJob(blocked, store, page)}</p>`} ${windowLine(store, page)}
     ${renderListPage(page, list, {
       noun: 'version',
       label: 'Available versions',
@@ -118,8 +118,10 @@ export function versionsView(store: ReadableStore, page: PageContext<unknown>): 
             statusView(
               isBlocked(one) ? ['Finish the failed job first.'] : one.reasons,
               canStart(one)
-                ? versions.find(({ version: { id } }) => id === one.path.at(-2))?.version
-                : undefined,
+                ? one.path
+                    .slice(0, -1)
+                    .flatMap((id) => versions.find(({ version }) => version.id === id) ?? [])
+                : [],
             ),
         },
         {
@@ -149,12 +151,12 @@ function formatReleased(version: Version): string {
   return Number.isNaN(at.getTime()) ? String(released) : at.toISOString().slice(0, 10);
 }
 
-/** `through` is the version before it on its path. */
-function statusView(reasons: readonly string[], through: Version | undefined): Html {
+/** `through` are the versions before it on its path. */
+function statusView(reasons: readonly string[], through: readonly AvailableVersion[]): Html {
   if (reasons.length === 0) return html`<span class="state good">Ready</span>`;
-  if (through)
+  if (through.length > 0)
     return html`<span class="state" title="One job also installs the versions that it needs."
-      >Through ${formatVersion(through)}</span
+      >Through ${formatList(through.map(({ version }) => formatVersion(version)))}</span
     >`;
   return html`<span class="state warn">Not now</span>
     <span class="hint" title="${reasons.join(' ')}">${reasons.join(' ')}</span>`;

@@ -15,7 +15,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { listUploads } from '../../uploads/upload.ts';
 import type { Executor } from '../executors/executor.ts';
 import { newestJob } from '../jobs/job-table.ts';
-import { digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
+import { type Plan, digestPlan, planToJson, updatedWorkloads } from '../planning/plan.ts';
 import { type PreparedJob, hasRelease, planUpgrade } from '../starting/preflight.ts';
 import { type SettingProblem, settingsOf } from '../planning/settings.ts';
 import type { Workload } from '../executors/workloads.ts';
@@ -30,6 +30,7 @@ import {
   settingView,
   toUpgradeSettings,
 } from './settings.ts';
+import { linkJob } from './job-parts.ts';
 import { versionName, wizardHref } from './versions.ts';
 import { windowText } from './windows.ts';
 
@@ -83,7 +84,7 @@ export async function upgradeWizard(
   const details = visible.map((problem) =>
     ['versionManifest', 'upgradeSettings'].includes(problem.field ?? '')
       ? problem.message
-      : formatProblem(problem),
+      : linkJob(formatProblem(problem), store, page),
   );
   const found = { message: 'This upgrade cannot start:', details };
   // What concerns the start stands beside its button. The plan lists the other problems again.
@@ -202,7 +203,11 @@ function preflightView(
           } as const,
         ]
       : [
-          check('Deployment', ['cluster'], `${formatCount(plan.workloads, 'deployment')} can be updated.`),
+          check(
+            'Deployment',
+            ['cluster'],
+            `${formatCount(namesOf(updatedWorkloads(plan)).size, 'deployment')} can be updated.`,
+          ),
           check('Images', ['images'], 'No image is missing.'),
         ]),
     ...window,
@@ -255,7 +260,8 @@ function planView(
   const moved = updatedWorkloads(plan);
   const components = new Set(moved.map(({ component }) => component));
   const isNew = ({ parts }: Workload) => parts.every(({ formerImage }) => formerImage === null);
-  const newWorkloads = moved.filter(isNew).length;
+  const deployments = namesOf(moved).size;
+  const added = namesOf(moved.filter(isNew)).size;
   const others = plan.hops
     .flatMap(({ installs }) => installs)
     .slice(0, -1)
@@ -270,7 +276,8 @@ function planView(
     ${renderFacts(
       [
         ['Steps', String(plan.steps.length)],
-        ['Deployments', `${plan.workloads}${newWorkloads > 0 ? `, ${newWorkloads} of them new` : ''}`],
+        ...(plan.workloads > deployments ? [['Updates', String(plan.workloads)] as const] : []),
+        ['Deployments', `${deployments}${added > 0 ? `, ${added} of them new` : ''}`],
         ['Components', String(components.size)],
       ],
       'figures',
@@ -285,13 +292,22 @@ function planView(
     }
     ${startForm(version, prepared, entered, options)}
     <details>
-      <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
+      <summary>The images of ${formatUpdates(plan)}</summary>
       ${imageTable(prepared)}
     </details>
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
     </details>`;
+}
+
+const namesOf = (workloads: readonly Workload[]) => new Set(workloads.map(({ name }) => name));
+
+/** Several versions may update the same deployment. */
+function formatUpdates(plan: Plan): string {
+  const { size } = namesOf(updatedWorkloads(plan));
+  const updates = plan.workloads > size ? `${formatCount(plan.workloads, 'update')} of ` : '';
+  return `${updates}${formatCount(size, 'deployment')}`;
 }
 
 function explainCancelling(prepared: PreparedJob): string {

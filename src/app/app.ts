@@ -25,6 +25,7 @@ import { retryWhileUnavailable } from '../lib/async.ts';
 import { type Tree, openApiDocument } from '../rest/openapi/document.ts';
 import type { Resource } from '../rest/resource.ts';
 import { restRoutes } from '../rest/routes.ts';
+import type { ChildForm } from '../soap/envelope.ts';
 import { SoapHandler } from '../soap/handler.ts';
 import { soapEndpoint } from '../soap/plugin.ts';
 import { loadManifest } from '../upgrades/starting/first-version.ts';
@@ -267,7 +268,7 @@ async function mountSoap({ http, options, services, urls, frame }: Mount): Promi
   const { tokenService, catalogCache } = services;
   const { CATALOG_NAMESPACE: namespace, REQUIRE_TOKENS: requireTokens } = config;
   const names = catalogNames(config.VENDOR_PREFIX, config.PRODUCT_NAME);
-  const form = config.rules.soapChildrenAreUnqualified ? 'unqualified' : 'qualified';
+  const form: ChildForm = config.rules.soapChildrenAreUnqualified ? 'unqualified' : 'qualified';
   const operations = catalogOperations({
     catalogCache,
     names,
@@ -275,13 +276,15 @@ async function mountSoap({ http, options, services, urls, frame }: Mount): Promi
     baseUrl: () => urls.catalog,
     tokenServiceUrl: () => urls.tokenService,
   });
+  const handler = new SoapHandler(namespace, operations, form);
+  const wsdlValues = { namespace, names, form, operations: handler.operations };
   let wsdl: Buffer | undefined;
   await http.register(soapEndpoint, {
     prefix: config.CATALOG_PATH,
-    handler: new SoapHandler(namespace, operations, form),
+    handler,
     requireTokens,
     identify: tokenService.identify,
-    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names, form }))),
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { ...wsdlValues, baseUrl: urls.catalog }))),
     sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {
         layout: await frame.layout({

@@ -32,7 +32,7 @@ export type CatalogOperation = SoapOperation & {
 
 export type CatalogOperations = Readonly<Record<string, CatalogOperation>>;
 
-/** In the order of the WSDL. */
+/** The WSDL has them in this order. */
 export function catalogOperations(options: CatalogSoapOptions) {
   const { catalogCache, names } = options;
 
@@ -157,10 +157,18 @@ type WsdlValues = {
   readonly baseUrl: string;
   readonly names: CatalogNames;
   readonly form: ChildForm;
+  readonly operations: readonly string[];
 };
 
-/** Fills the names and addresses into the template. */
-export function fillWsdl(template: string, { namespace, baseUrl, names, form }: WsdlValues): string {
+/** Fills the names and addresses into the template, and writes its marked parts once for each operation. */
+export function fillWsdl(
+  template: string,
+  { namespace, baseUrl, names, form, operations }: WsdlValues,
+): string {
+  const complete = template.replaceAll(
+    / *<!-- each operation -->\n([^]*?) *<!-- end -->\n/g,
+    (_, part: string) => operations.map((name) => part.replaceAll('{operation}', name)).join(''),
+  );
   const values = {
     '{catalog_namespace}': namespace,
     '{base_url}': baseUrl,
@@ -169,7 +177,7 @@ export function fillWsdl(template: string, { namespace, baseUrl, names, form }: 
     // The default of XML Schema is unqualified.
     ...(form === 'unqualified' && { ' elementFormDefault="qualified"': '' }),
   };
-  const lines = template.split('\n').filter((line) => !line.startsWith('<!--'));
+  const lines = complete.split('\n').filter((line) => !line.startsWith('<!--'));
   return Object.entries(values).reduce(
     (filled, [placeholder, value]) => filled.replaceAll(placeholder, () => escapeAttribute(value)),
     lines.join('\n'),

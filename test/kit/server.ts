@@ -39,10 +39,10 @@ const wsdl = readFileSync(new URL('wsdl/ServiceCatalog.wsdl', root), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
-/** The operations of the SOAP catalog, as the WSDL lists them. */
-export const operationNames = [
-  ...new Set([...wsdl.matchAll(/<operation name="(\w+)"/g)].map(([, name = '']) => name)),
-];
+/** The operations of the SOAP catalog, as the types of the WSDL list them. */
+export const operationNames = [...wsdl.matchAll(/<xs:element name="(\w+)Response"/g)].map(
+  ([, name = '']) => name,
+);
 
 /** The values of custom headers of a webhook. */
 function valuesOf(headers = ''): string[] {

@@ -63,7 +63,9 @@ export type NewApp = AppOptions & { readonly catalog: InitialCatalog };
 
 export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
-  const services = createServices(options);
+  let closing: Promise<void> | undefined;
+  const reasonsNotReady = () => [...(closing ? ['shutting down'] : []), ...store.problems()];
+  const services = createServices(options, () => reasonsNotReady().length === 0);
   const { loadMetrics, tokenService, signInService } = services;
   const assets = new Assets(options.assets, config.ADMIN_PATH);
   const bodyLimits = new BodyLimits({
@@ -71,7 +73,6 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
     maxFileBytes: config.MAX_UPLOAD_BYTES,
     userOf: async (request) => (await identifySession(request, tokenService.identify))?.caller.username,
   });
-  let closing: Promise<void> | undefined;
   const serverOptions: ServerOptions = {
     logger: options.logger,
     loadMetrics,
@@ -149,7 +150,7 @@ export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   registerMetrics(metricsHttp ?? http, loadMetrics);
   registerProbes(http, {
     build: options,
-    reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
+    reasonsNotReady,
     openApi: {
       path: `${config.ADMIN_PATH}/openapi.json`,
       document: () =>

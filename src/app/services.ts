@@ -87,24 +87,28 @@ function isDefect(error: unknown): boolean {
 
 export type Services = ReturnType<typeof createServices>;
 
-export function createServices(options: AppOptions) {
+export function createServices(options: AppOptions, isReady: () => boolean) {
   const { config, store, runtime, httpClient, executor, logger } = options;
   const startedAt = runtime.now();
-  // The store logs an outage of the database, and tasks that failed during it run again.
+  let metrics: Promise<Metrics> | undefined;
+  const loadMetrics = () => (metrics ??= createMetrics(options, isReady));
+  const logFailure = (isExpected: boolean, facts: object, message: string) => {
+    logger[isExpected ? 'warn' : 'error'](facts, message);
+    if (!isExpected) void loadMetrics().then(({ failures }) => failures.inc());
+  };
+  // The store logs an outage of the database once, with its reason, and tasks that failed during it run again.
   const tasks = createTasks(runtime, (task, error) =>
-    logger[isUnavailable(error) ? 'warn' : 'error']({ err: error, task }, 'background task failed'),
+    logFailure(isUnavailable(error), { err: error, task }, 'background task failed'),
   );
   const auditService = new AuditService({
     store,
     runtime,
     tasks,
     days: config.AUDIT_DAYS,
-    // The store logs an outage of the database once, with its reason.
-    onLost: (entry, error) =>
-      logger[isUnavailable(error) ? 'warn' : 'error'](
-        isUnavailable(error) ? { entry } : { entry, err: error },
-        'an entry of the audit trail could not be stored',
-      ),
+    onLost: (entry, error) => {
+      const facts = isUnavailable(error) ? { entry } : { entry, err: error };
+      logFailure(isUnavailable(error), facts, 'an entry of the audit trail could not be stored');
+    },
   });
   const tokenService = new TokenService({ store, runtime, tasks, ...config.rules });
   const signInService = new SignInService({
@@ -117,8 +121,6 @@ export function createServices(options: AppOptions) {
     passwords: options.passwords,
   });
   const catalogCache = new CatalogCache(store, runtime);
-  let metrics: Promise<Metrics> | undefined;
-  const loadMetrics = () => (metrics ??= createMetrics(options));
   const limits = { pending: config.WEBHOOK_MAX_PENDING, pendingBytes: config.WEBHOOK_MAX_PENDING_BYTES };
   const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
@@ -146,10 +148,7 @@ export function createServices(options: AppOptions) {
     revertTimeoutMs: config.revertTimeoutMs,
     notify: notifyJob,
     onStepFailed: ({ id }, step, error) =>
-      logger[isDefect(error) ? 'error' : 'warn'](
-        { err: error, job: id, step },
-        'a step of an upgrade has failed',
-      ),
+      logFailure(!isDefect(error), { err: error, job: id, step }, 'a step of an upgrade has failed'),
   });
   const jobWatcher = new JobWatcher(store, runtime);
 
@@ -233,11 +232,15 @@ function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
 }
 
 /** Loads prom-client, which brings 83 files, when it is first used: usually after the first answer. */
-async function createMetrics(options: AppOptions): Promise<Metrics> {
+async function createMetrics(options: AppOptions, isReady: () => boolean): Promise<Metrics> {
   const { store, runtime } = options;
   const library = await import('../http/metrics.ts');
   return new library.Metrics(
-    () => ({ ...webhookStats(store, runtime.now()), ...upgradeStats(store, runtime.now()) }),
+    () => ({
+      ready: Number(isReady()),
+      ...webhookStats(store, runtime.now()),
+      ...upgradeStats(store, runtime.now()),
+    }),
     options,
   );
 }

@@ -84,7 +84,7 @@ export function oidcRoutes(scope: FastifyInstance, options: OidcOptions, done: (
     const known = asServiceError(error);
     if (!known) throw error;
     const { status, headers, body } = toErrorResponse(known);
-    noteError(request, known, await recordRefusal(request, options, known));
+    noteError(request, error, known, await recordRefusal(request, options, known));
     const next = nextOf(request);
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), isError: true },

@@ -3,10 +3,9 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { Build } from '../lib/build.ts';
 
-type RequestLabels = { readonly method: string; readonly route: string; readonly status: number | 'closed' };
-
 /** The help of each gauge, by its name after `steward_`. */
 const gauges = {
+  ready: '1 while /ready answers 200, otherwise 0.',
   webhook_deliveries_pending: 'Deliveries that have not ended.',
   webhook_oldest_pending_seconds: 'Age of the oldest delivery that has not ended.',
   webhook_deactivated: 'Webhooks that were deactivated for their failures.',
@@ -21,7 +20,7 @@ const gauges = {
   upgrade_window_open: '1 while a maintenance window is open, or none is configured. Otherwise 0.',
 };
 
-/** What the store knows: the value of each gauge, and the totals of two counters. */
+/** The value of each gauge, and the totals of two counters that the store has. */
 type StoredValues = Readonly<Record<keyof typeof gauges, number>> & {
   readonly webhook_evictions_total: number;
   readonly upgrade_jobs_total: readonly {
@@ -52,7 +51,7 @@ function measureProcess(): Registry {
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requestDuration = new Histogram({
+  readonly requestDuration = new Histogram({
     name: 'steward_http_request_duration_seconds',
     help: 'Time from a request to the end of its answer.',
     labelNames: ['method', 'route', 'status'],
@@ -66,10 +65,15 @@ export class Metrics {
     registers: [this.registry],
     collect: () => this.#countRequests(),
   });
-  readonly #badHttp = new Counter({
+  readonly badHttp = new Counter({
     name: 'steward_http_parse_errors_total',
     help: 'Connections whose bytes were no HTTP, or that sent their request too slowly, by the code of the error.',
     labelNames: ['code'],
+    registers: [this.registry],
+  });
+  readonly failures = new Counter({
+    name: 'steward_unexpected_failures_total',
+    help: 'Requests and background tasks that have failed by a defect.',
     registers: [this.registry],
   });
   readonly #attemptDuration = new Histogram({
@@ -116,14 +120,6 @@ export class Metrics {
     this.#shown = options.measuresProcess ? Registry.merge([this.registry, measureProcess()]) : this.registry;
   }
 
-  observeRequest(labels: RequestLabels, seconds: number): void {
-    this.#requestDuration.observe(labels, seconds);
-  }
-
-  observeBadHttp(code: string): void {
-    this.#badHttp.inc({ code });
-  }
-
   observeAttempt(outcome: 'succeeded' | 'failed', seconds: number, failsDelivery: boolean): void {
     this.#attemptDuration.observe({ outcome }, seconds);
     if (failsDelivery) this.#failedDeliveries.inc();
@@ -154,7 +150,7 @@ export class Metrics {
 
   /** The histogram counts requests too, so each request is observed only once. */
   async #countRequests(): Promise<void> {
-    const { values } = await this.#requestDuration.get();
+    const { values } = await this.requestDuration.get();
     this.#requests.reset();
     for (const { metricName, labels, value } of values) {
       if (metricName?.endsWith('_count')) this.#requests.inc(labels, value);

@@ -9,6 +9,9 @@ import type { Metrics } from './metrics.ts';
 import { onEnded } from './request-end.ts';
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    countFailure: () => void;
+  }
   interface FastifyRequest {
     warning: RequestWarning | undefined;
     /** Whether the client has left before its answer. */
@@ -33,12 +36,17 @@ const warnedKinds: readonly ErrorKind[] = [
   'unavailable',
 ];
 
-/** Called by the error handlers. An undefined error is a defect of the server. */
+/** Called by the error handlers with what was thrown. An undefined error is a defect of the server. */
 export function noteError(
   request: FastifyRequest,
+  thrown: unknown,
   error: ServiceError | undefined,
   recorded?: Required<RequestWarning>,
 ): void {
+  if (!error) {
+    request.log.error({ err: thrown, auditEntry: recorded?.auditEntry }, 'request failed');
+    request.server.countFailure();
+  }
   if (!recorded && error && !warnedKinds.includes(error.kind)) return;
   request.warning = recorded ?? { address: clientAddress(request) };
   if (request.isLeft) request.log.warn(factsOf(request, 'closed', request.warning), 'refused after the end');
@@ -47,6 +55,7 @@ export function noteError(
 /** A client that leaves before its answer gets the status `closed`: the request may have taken effect. */
 export function logRequests(app: FastifyInstance, loadMetrics: () => Promise<Metrics>): void {
   const isLoggingAll = ['trace', 'debug', 'info'].includes(app.log.level);
+  app.decorate('countFailure', () => void loadMetrics().then((metrics) => metrics.failures.inc()));
   app.decorateRequest('warning', undefined);
   app.decorateRequest('isLeft', false);
   app.addHook('onRequest', (request, reply, done) => {
@@ -56,7 +65,7 @@ export function logRequests(app: FastifyInstance, loadMetrics: () => Promise<Met
       const { method, warning } = request;
       const ms = reply.elapsedTime;
       const labels = { method, route: routeLabel(request), status };
-      void loadMetrics().then((metrics) => metrics.observeRequest(labels, ms / 1000));
+      void loadMetrics().then((metrics) => metrics.requestDuration.observe(labels, ms / 1000));
       if (!warning && !isLoggingAll) return;
       const facts = { ...factsOf(request, status, warning), ms: Math.round(ms * 10) / 10 };
       request.log[warning ? 'warn' : 'info'](facts, 'request');
@@ -75,7 +84,7 @@ type BadHttpOptions = {
 export function badHttpLog({ logger, loadMetrics, elapsed }: BadHttpOptions) {
   let quietUntil = 0;
   return (facts: { readonly code: string; readonly address: string }) => {
-    void loadMetrics().then((metrics) => metrics.observeBadHttp(facts.code));
+    void loadMetrics().then((metrics) => metrics.badHttp.inc({ code: facts.code }));
     if (elapsed() < quietUntil) return;
     quietUntil = elapsed() + 1000;
     logger.warn(facts, 'refused bytes that are no HTTP');

@@ -198,8 +198,7 @@ function sendError(
   { sendErrorPage }: ServerOptions,
 ): FastifyReply | Promise<FastifyReply> {
   const error = asServiceError(thrown);
-  noteError(request, error);
-  if (error === undefined) request.log.error({ err: thrown }, 'request failed');
+  noteError(request, thrown, error);
   const response = toErrorResponse(error, request.id);
   // No hook has added the id if the router has refused the target.
   void reply.headers(response.headers).header('x-request-id', request.id);

@@ -117,8 +117,7 @@ async function sendError(
   const response = toErrorResponse(error, request.id);
   const auditEntry = await rest?.audit?.recordError(error, response);
   const address = rest?.audit?.address ?? '';
-  noteError(request, error, auditEntry === undefined ? undefined : { address, auditEntry });
-  if (!error) request.log.error({ err: thrown, auditEntry }, 'request failed');
+  noteError(request, thrown, error, auditEntry === undefined ? undefined : { address, auditEntry });
   void reply.headers(response.headers);
   const format = rest?.format ?? guessFormat(request, pagesAreDefault);
   if (responder && format === 'html') {

@@ -157,10 +157,7 @@ function sendFault(
   reply: FastifyReply,
 ): FastifyReply {
   const known = error instanceof ServiceError ? error : undefined;
-  if (error !== undefined) {
-    noteError(request, known);
-    if (!known) request.log.error({ err: error }, 'request failed');
-  }
+  if (error !== undefined) noteError(request, error, known);
   request.faultElement = fault.element ?? null;
   const { status, headers, body } = toFaultResponse(version, fault, known);
   return reply.code(status).headers(headers).send(body);

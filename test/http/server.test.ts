@@ -35,6 +35,7 @@ describe('probes', () => {
     expect(body).toContain('steward_http_requests_total{method="GET",route="unknown",status="404"} 1');
     expect(body).toContain('steward_http_request_duration_seconds_bucket{le="0.001"');
     expect(body).toContain('steward_build_info{version="0.0.0",commit="c0ffee"} 1');
+    expect(body).toContain('\nsteward_ready 1\n');
     expect(body).not.toMatch(/Maps|nowhere/);
     const names = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(names.filter((line) => !line.startsWith('steward_'))).toEqual([]);
@@ -252,6 +253,8 @@ it('the server sets time limits for clients', () => {
 
 it('an internal error is logged with its stack, and the response does not reveal it', async () => {
   const own = await startServer();
+  // A fault of SOAP 1.1 has status 500 too, and is not counted below.
+  expect((await own.soap('<Unknown/>')).statusCode).toBe(500);
   Object.assign(own.store, {
     read: () => {
       throw new Error('the store exploded');
@@ -286,6 +289,8 @@ it('an internal error is logged with its stack, and the response does not reveal
   expect(logged).toHaveLength(4);
   expect(logged[0]).toContain('"stack"');
   expect(logged[0]).toContain(`"requestId":"${String(rest.headers['x-request-id'])}"`);
+  const { failures } = await own.app.loadMetrics();
+  expect((await failures.get()).values).toMatchObject([{ value: 4 }]);
 });
 
 describe('the id of a request', () => {
@@ -327,4 +332,6 @@ it.each([
       task: 'sweep of remembered event ids',
     }),
   );
+  const { body } = await failing.get('/metrics');
+  expect(body).toContain(`\nsteward_unexpected_failures_total ${level === 50 ? 1 : 0}\n`);
 });

@@ -7,6 +7,7 @@ import { audienceOf, pathOfService } from '../../catalog/catalog.ts';
 import { sampleCatalog } from '../../catalog/sample.ts';
 import { linkButton } from '../../console/action.ts';
 import { renderAgo } from '../../console/time.ts';
+import { renderChart } from '../../console/chart.ts';
 import { searchedIn } from '../../console/list.ts';
 import { renderMissing } from '../../console/table.ts';
 import { mayCall } from '../../lib/caller.ts';
@@ -25,6 +26,8 @@ import { deployment, installedVersions, originOf } from '../../upgrades/versions
 import type { Drift, ReadDrift } from '../../upgrades/starting/drift.ts';
 import { newestReachable } from '../../upgrades/versions/hops.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
+import { barsOf, deliveriesHref, sumOf } from '../../webhooks/pages/history.ts';
+import { hourMs, hourOf } from '../../webhooks/queue/history.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 import { type SystemHealth, type Severity, healthView, readSystemHealth, whileAvailable } from './health.ts';
@@ -74,6 +77,7 @@ export function showHome(options: HomeOptions): View<unknown> {
     const facts = [...others, catalogFact(options, page), modeFact(options, page)];
     const shown = isKnown ? facts : facts.map(({ title }): Fact => ({ title, figure: renderMissing() }));
     return html`${isAdministrator && healthView(isKnown ? health : undefined)}
+      ${isAdministrator && listWebhooks(store).length > 0 && (await deliveriesView(store, page))}
       <dl class="facts boxed" id="facts" data-live="5">${version} ${shown.map(factView)}</dl>
       ${isAdministrator && isKnown && firstSteps(options, page)} ${isAdministrator && (await recentView(options, page))}`;
   };
@@ -112,6 +116,40 @@ function firstSteps({ store, catalogCache }: HomeOptions, page: PageContext<unkn
         )}
       </ul>`
   );
+}
+
+const shownHours = 24;
+const maxBands = 20;
+
+/** The deliveries of a day, with the jobs that ran meanwhile. */
+async function deliveriesView(store: ReadableStore, page: PageContext<unknown>): Promise<Html> {
+  const { now } = page;
+  const to = hourOf(now) + hourMs;
+  const from = to - shownHours * hourMs;
+  const newest = store.read(newestJob);
+  const chart = await whileAvailable(async () => {
+    const history = await store.deliveries.history({ from, to: now });
+    const bars = barsOf(history, { from, to: now }, 1).map(({ at, good, bad }) => ({ at, good, bad }));
+    const earlier = newest ? (await store.jobs.page(newest.number, 0, maxBands)).jobs : [];
+    const bands = [...(newest ? [newest] : []), ...earlier].flatMap(({ startedAt, endedAt }) =>
+      startedAt !== null && (endedAt ?? now) > from ? [{ from: startedAt, to: endedAt ?? now }] : [],
+    );
+    const summary = html`${sumOf(bars)}${bands.length > 0 && html` <span class="hint">Blue: a job ran.</span>`}`;
+    const hrefOf = deliveriesHref(page.href('services', 'webhooks', 'deliveries'));
+    return renderChart({
+      id: 'per-hour',
+      title: 'Deliveries per hour',
+      summary,
+      bars,
+      spanMs: hourMs,
+      from,
+      to,
+      now,
+      bands,
+      hrefOf,
+    });
+  });
+  return html`<div id="deliveries" data-live="30">${chart}</div>`;
 }
 
 const maxRecent = 8;

@@ -22,6 +22,7 @@ import {
   healthMarks,
   renderHealth,
 } from './parts.ts';
+import { renderHistory } from './history.ts';
 import { renderRecovery } from './recovery.ts';
 import { formatPolicy } from './settings.ts';
 import { renderActivate, renderPing, renderService } from './webhooks.ts';
@@ -64,6 +65,7 @@ export function showWebhook(
             ${failed && failed.id !== ping?.id && renderResult(page, 'Last response', failed)} ${ping && renderResult(page, 'Last ping', ping)}
             ${await renderRecovery(page, store, webhook, undelivered)}
           </div>
+          <div id="over-time" data-live="30">${await renderHistory(page, store, webhook)}</div>
           <section aria-labelledby="recent">
             <h2 id="recent">Deliveries</h2>
             <div id="newest" data-live="5">

@@ -56,14 +56,16 @@ export function historyResource<S>(
       const from = values.from ?? to - usualMs;
       if (to - from > historyMs) throw invalidField('from', 'must be at most 35 days before to.');
       const webhook = webhookOf(subject);
-      const request = { webhookId: webhook?.id, from, to };
+      const request = { webhookIds: webhook && [webhook.id], from, to };
       const counted = await store.deliveries.history(request);
       const since = Math.max(counted.since, webhook?.createdAt ?? 0, now - historyMs);
       return {
-        hours: everyHour({ ...counted, since }, request).map(({ attempts, durationMs, ...hour }) => ({
-          ...hour,
-          meanMs: attempts === 0 ? null : Math.round(durationMs / attempts),
-        })),
+        hours: everyHour({ ...counted, since }, request).map(
+          ({ attempts, durationMs, webhookId: _webhookId, ...hour }) => ({
+            ...hour,
+            meanMs: attempts === 0 ? null : Math.round(durationMs / attempts),
+          }),
+        ),
         since,
       };
     },

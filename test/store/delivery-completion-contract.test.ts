@@ -145,8 +145,8 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
 
   it.for(ways)('counts in each hour how deliveries end, by %s', async ([, complete], { store }) => {
     const missed = (id: string, at: number) => delivery(id, at, { state: 'missed', endedAt: at });
-    const counted = async (webhookId?: string, from = 0, to = 9 * hour) =>
-      (await store.deliveries.history({ webhookId, from, to })).hours;
+    const counted = async (webhookIds?: string[], from = 0, to = 9 * hour) =>
+      (await store.deliveries.history({ webhookIds, from, to })).hours;
     await publish(
       store,
       delivery('a1', 1),
@@ -169,17 +169,17 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await complete(store, held[0] ?? delivery('a1', 1), outcomes[0] ?? delivery('a1', 1))).toBe(false);
     await discard(store, 'a', 3 * hour);
     const ofA = [
-      { ...nothing, at: hour, delivered: 1, missed: 1, attempts: 1, durationMs: 1 },
-      { ...nothing, at: 2 * hour, failed: 1, attempts: 2, durationMs: 2 },
-      { ...nothing, at: 3 * hour, discarded: 2 },
+      { ...nothing, webhookId: 'a', at: hour, delivered: 1, missed: 1, attempts: 1, durationMs: 1 },
+      { ...nothing, webhookId: 'a', at: 2 * hour, failed: 1, attempts: 2, durationMs: 2 },
+      { ...nothing, webhookId: 'a', at: 3 * hour, discarded: 2 },
     ];
-    expect(await counted('a')).toEqual(ofA);
-    expect(await counted('a', hour + 1, 2 * hour)).toEqual(ofA.slice(0, 2));
-    expect(await counted()).toEqual([
-      ofA[0],
-      { ...nothing, at: 2 * hour, delivered: 1, failed: 1, missed: 1, attempts: 3, durationMs: 3 },
-      ofA[2],
-    ]);
-    expect(await counted('c')).toEqual([]);
+    expect(await counted(['a'])).toEqual(ofA);
+    expect(await counted(['a'], hour + 1, 2 * hour)).toEqual(ofA.slice(0, 2));
+    const both = { delivered: 1, failed: 1, missed: 1, attempts: 3, durationMs: 3 };
+    const ofAll = [ofA[0], { ...nothing, at: 2 * hour, ...both }, ofA[2]];
+    expect(await counted()).toEqual(ofAll.map((one) => ({ ...one, webhookId: '' })));
+    const ofB = { ...nothing, webhookId: 'b', at: 2 * hour, delivered: 1, missed: 1, attempts: 1, durationMs: 1 };
+    expect(await counted(['a', 'b'])).toEqual(expect.arrayContaining([...ofA, ofB]));
+    expect(await counted(['c'])).toEqual([]);
   });
 });

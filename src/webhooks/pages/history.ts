@@ -1,5 +1,6 @@
 // How deliveries have ended over time, as bars of a chart.
-import { type Bar, renderChart } from '../../console/chart.ts';
+import { type Bar, renderChart, renderSparkline } from '../../console/chart.ts';
+import { groupBy } from '../../lib/collections.ts';
 import { formatDuration, formatNumber } from '../../lib/format.ts';
 import { type Html, html } from '../../lib/html.ts';
 import type { PageContext } from '../../rest/view.ts';
@@ -37,17 +38,36 @@ export function barsOf(history: History, request: HistoryRequest, hours: number)
 
 /** `411 delivered, 97 not.` */
 export function sumOf(bars: readonly Bar[]): Html {
-  const [good, bad] = [
-    bars.reduce((sum, one) => sum + one.good, 0),
-    bars.reduce((sum, one) => sum + one.bad, 0),
-  ];
+  const [good, bad] = countsOf(bars);
   return html`${formatNumber(good)} delivered, <strong class="${bad > 0 && 'bad'}">${formatNumber(bad)} not</strong>.`;
+}
+
+function countsOf(bars: readonly Bar[]): [number, number] {
+  return [bars.reduce((sum, { good }) => sum + good, 0), bars.reduce((sum, { bad }) => sum + bad, 0)];
 }
 
 /** The deliveries of a list that were created in a span. */
 export function deliveriesHref(list: string) {
   return (from: number, to: number) =>
     `${list}?${new URLSearchParams({ from: String(from), to: String(to - 1) }).toString()}`;
+}
+
+const listedHours = 24;
+
+/** The last day of each webhook of a list. */
+export async function readSparklines(
+  store: ReadableStore,
+  listed: readonly Webhook[],
+  now: number,
+): Promise<(webhook: Webhook) => Html> {
+  const request = { webhookIds: listed.map(({ id }) => id), from: now - (listedHours - 1) * hourMs, to: now };
+  const { hours, since } = await store.deliveries.history(request);
+  const ofWebhook = groupBy(hours, ({ webhookId }) => webhookId);
+  return ({ id }) => {
+    const bars = barsOf({ hours: ofWebhook.get(id) ?? [], since }, request, 1);
+    const [good, bad] = countsOf(bars);
+    return renderSparkline(bars, listedHours, `${formatNumber(good)} delivered, ${formatNumber(bad)} not`);
+  };
 }
 
 const shownDays = 7;
@@ -62,7 +82,7 @@ export async function renderHistory(
   const { now } = page;
   const to = hourOf(now) + hourMs;
   const from = to - shownDays * 24 * hourMs;
-  const history = await store.deliveries.history({ webhookId: webhook.id, from, to: now });
+  const history = await store.deliveries.history({ webhookIds: [webhook.id], from, to: now });
   const since = Math.max(history.since, webhook.createdAt);
   const bars = barsOf({ ...history, since }, { from, to: now }, hoursOfBar);
   const slowest = Math.max(0, ...bars.map(({ meanMs }) => meanMs ?? 0));

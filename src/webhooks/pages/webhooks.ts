@@ -30,6 +30,7 @@ import {
   summariseHealth,
   webhookHref,
 } from './parts.ts';
+import { readSparklines } from './history.ts';
 import { formatBounded } from './recovery.ts';
 
 const maxReceiverLength = 48;
@@ -129,6 +130,7 @@ async function columnsOf(
   const outcomes = await store.deliveries.lastOutcomes(ids);
   const listed = shown.map(({ webhook }) => webhook);
   const counts = await countUndelivered(store, listed, page.now);
+  const sparkline = await readSparklines(store, listed, page.now);
   const undeliveredOf = ({ webhook }: ListedWebhook) => counts.get(webhook.id) ?? 0;
   const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
   return [
@@ -148,6 +150,7 @@ async function columnsOf(
         return undelivered > 0 ? html`${formatBounded(undelivered)}` : renderMissing();
       },
     },
+    { label: '24 hours', cell: ({ webhook }) => sparkline(webhook) },
     {
       label: 'Last delivery',
       sort: 'last',

@@ -11,8 +11,8 @@ export type HourCounts = {
   readonly durationMs: number;
 };
 
-/** `at` is the beginning of the hour. */
-export type Hour = HourCounts & { readonly at: number };
+/** `at` is the beginning of the hour. `webhookId` is empty for all webhooks together. */
+export type Hour = HourCounts & { readonly at: number; readonly webhookId: string };
 
 export type History = {
   /** Oldest first, without those in which nothing has ended. */
@@ -23,7 +23,7 @@ export type History = {
 
 export type HistoryRequest = {
   /** Undefined: all webhooks together, deleted ones included. */
-  readonly webhookId?: string | undefined;
+  readonly webhookIds?: readonly string[] | undefined;
   /** The first and the last moment. Their hours are part of the result. */
   readonly from: number;
   readonly to: number;
@@ -56,25 +56,26 @@ export function addCounts(one: HourCounts, other: HourCounts): HourCounts {
 
 /** What the change of a delivery adds to which hour. Undefined: nothing. */
 export function countedOf(before: Delivery | undefined, after: Delivery): Hour | undefined {
-  const { state, isPing, endedAt, attempts } = after;
+  const { webhookId, state, isPing, endedAt, attempts } = after;
   const attempt = attempts.length > (before?.attempts.length ?? 0) ? attempts.at(-1) : undefined;
   const hasEnded = state !== 'pending' && (before === undefined || before.state === 'pending');
   if (isPing || (!hasEnded && !attempt)) return undefined;
   return {
     ...noCounts,
+    webhookId,
     at: hourOf(endedAt ?? (attempt ? endOf(attempt) : 0)),
     ...(hasEnded && { [state]: 1 }),
     ...(attempt && { attempts: 1, durationMs: attempt.durationMs }),
   };
 }
 
-/** Every hour of the request that the store knows. */
+/** Every hour of the request that the store knows, of one webhook or of all together. */
 export function everyHour({ hours, since }: History, { from, to }: HistoryRequest): readonly Hour[] {
   const known = new Map(hours.map((hour) => [hour.at, hour]));
   const first = hourOf(Math.max(from, since));
   const count = Math.max(0, Math.floor((to - first) / hourMs) + 1);
   return Array.from({ length: count }, (_, index) => {
     const at = first + index * hourMs;
-    return known.get(at) ?? { ...noCounts, at };
+    return known.get(at) ?? { ...noCounts, at, webhookId: '' };
   });
 }

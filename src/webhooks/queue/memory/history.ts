@@ -10,13 +10,11 @@ import {
   hourOf,
 } from '../history.ts';
 
-type CountedHour = Hour & { readonly webhookId: string };
-
-export type HistoryDump = { readonly since: number; readonly hours: readonly CountedHour[] };
+export type HistoryDump = { readonly since: number; readonly hours: readonly Hour[] };
 
 export class DeliveryHistory {
   #since: number;
-  #hours = new Map<string, CountedHour>();
+  #hours = new Map<string, Hour>();
 
   constructor(since: number) {
     this.#since = since;
@@ -25,20 +23,20 @@ export class DeliveryHistory {
   count(before: Delivery | undefined, after: Delivery): void {
     const hour = countedOf(before, after);
     if (!hour) return;
-    const { webhookId } = after;
-    const key = `${hour.at} ${webhookId}`;
+    const key = keyOf(hour);
     const counted = this.#hours.get(key);
-    this.#hours.set(key, { webhookId, at: hour.at, ...(counted ? addCounts(counted, hour) : hour) });
+    this.#hours.set(key, { ...hour, ...(counted && addCounts(counted, hour)) });
   }
 
-  read({ webhookId, from, to }: HistoryRequest): History {
-    const hours = new Map<number, Hour>();
+  read({ webhookIds, from, to }: HistoryRequest): History {
+    const chosen = webhookIds && new Set(webhookIds);
+    const hours = new Map<string, Hour>();
     for (const counted of this.#hours.values()) {
       const { at } = counted;
-      if (at < hourOf(from) || at > to || (webhookId ?? counted.webhookId) !== counted.webhookId) continue;
-      const { webhookId: _webhookId, ...hour } = counted;
-      const known = hours.get(at);
-      hours.set(at, known ? { at, ...addCounts(known, hour) } : hour);
+      if (at < hourOf(from) || at > to || chosen?.has(counted.webhookId) === false) continue;
+      const hour = chosen ? counted : { ...counted, webhookId: '' };
+      const known = hours.get(keyOf(hour));
+      hours.set(keyOf(hour), { ...hour, ...(known && addCounts(known, hour)) });
     }
     return { hours: [...hours.values()].sort((a, b) => a.at - b.at), since: this.#since };
   }
@@ -53,6 +51,10 @@ export class DeliveryHistory {
 
   load({ since, hours }: HistoryDump): void {
     this.#since = since;
-    this.#hours = new Map(hours.map((hour) => [`${hour.at} ${hour.webhookId}`, hour]));
+    this.#hours = new Map(hours.map((hour) => [keyOf(hour), hour]));
   }
+}
+
+function keyOf({ at, webhookId }: Hour): string {
+  return `${at} ${webhookId}`;
 }

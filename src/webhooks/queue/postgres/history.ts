@@ -32,14 +32,17 @@ export function countHours(name: string, rows: string, lane: Lane): string {
 
 export async function readHistory(
   database: Database,
-  { webhookId, from, to }: HistoryRequest,
+  { webhookIds, from, to }: HistoryRequest,
 ): Promise<History> {
-  const condition = webhookId === undefined ? '$1::text is null' : 'webhook_id = $1';
+  const [webhook, condition] = webhookIds
+    ? ['webhook_id', 'webhook_id = any($1)']
+    : ["''", '$1::text[] is null'];
   const [hours, [clock]] = await Promise.all([
     database.ask<Hour>(
-      `select at, delivered, failed, missed, discarded, attempts, duration_ms as "durationMs"
-       from (select at, ${sums} from delivery_hours where ${condition} and at between $2 and $3 group by at) h order by at`,
-      [webhookId ?? null, hourOf(from), to],
+      `select id as "webhookId", at, delivered, failed, missed, discarded, attempts, duration_ms as "durationMs"
+       from (select ${webhook} as id, at, ${sums} from delivery_hours
+         where ${condition} and at between $2 and $3 group by 1, 2) h order by at`,
+      [webhookIds ?? null, hourOf(from), to],
     ),
     database.ask<{ since: number }>('select counted_since as since from clock'),
   ]);

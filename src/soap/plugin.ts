@@ -143,7 +143,7 @@ function answerError(
   const fault = toFault(error, namespace);
   const { version } = formatOf(request.headers);
   // The HTTP body itself is refused, so the status does not depend on the version of SOAP.
-  const isBadBody = error?.kind === 'invalid' && error !== thrown;
+  const isBadBody = (thrown as { statusCode?: unknown }).statusCode === 400;
   return sendFault(
     { version, fault: isBadBody ? { ...fault, status: 400 } : fault, error: error ?? thrown },
     request,

@@ -5,7 +5,7 @@ import { tables } from '../../src/app/backends.ts';
 import { isUnavailable } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
-import { impatientAddress } from '../kit/postgres.ts';
+import { impatientAddress, withLimits } from '../kit/postgres.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { migrations } from '../kit/store.ts';
 import { type TestDatabase, createTestDatabase } from './backends.ts';
@@ -199,8 +199,8 @@ it('prepares no statement for a search, because there are thousands of them', as
 
 it('refuses a call that waits too long for a connection, and stays available', async () => {
   const database = await createTestDatabase();
-  const url = impatientAddress(database.url);
-  const store = await database.open({ url, maxConnections: 1, runtime: timelessRuntime });
+  const url = withLimits(impatientAddress(database.url), { max_connections: 1 });
+  const store = await database.open({ url, runtime: timelessRuntime });
   const blocker = new Client({ connectionString: database.url });
   await blocker.connect();
   onTestFinished(() => blocker.end());

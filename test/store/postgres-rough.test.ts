@@ -5,6 +5,7 @@ import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { dayMs, realRuntime, withSharedClock } from '../../src/lib/runtime.ts';
 import { type Client, Database } from '../../src/store/postgres/database.ts';
+import { readLimits } from '../../src/store/postgres/limits.ts';
 import type { Store } from '../../src/store/store.ts';
 import { hourMs } from '../../src/webhooks/queue/history.ts';
 import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
@@ -34,8 +35,7 @@ const soon = { interval: 20, timeout: 10_000 };
 
 function openDatabase(url: string): Database {
   const database = new Database({
-    url,
-    maxConnections: 2,
+    url: withLimits(url, { max_connections: 2 }),
     knownSchema: 1,
     logger: undefined,
     runtime: realRuntime,
@@ -103,6 +103,11 @@ describe('a connection', () => {
   ])('is refused with %s=%s in the address', (name, value, allowed) => {
     const url = withLimits('postgres://127.0.0.1/steward', { [name]: value });
     expect(() => openDatabase(url)).toThrow(`${name} in STORE_URL must be an integer of ${allowed}`);
+  });
+
+  it.each(['0', '101', 'ten'])('is refused with max_connections=%s in the address', (value) => {
+    const url = withLimits('postgres://127.0.0.1/steward', { max_connections: value });
+    expect(() => readLimits(url)).toThrow('max_connections in STORE_URL must be an integer from 1 to 100.');
   });
 });
 

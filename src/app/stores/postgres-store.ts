@@ -53,8 +53,6 @@ type PostgresOptions = {
   readonly migrations: readonly string[];
   readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId' | 'followClock'>;
   readonly retention: Retention;
-  /** How many connections the process opens at most, besides the one that listens. Default: ten. */
-  readonly maxConnections?: number;
   /** How long the start waits for the database. Default: one try. */
   readonly patienceMs?: number;
   readonly pace?: Pace;
@@ -67,7 +65,6 @@ type PostgresOptions = {
   readonly logger?: StoreLogger | undefined;
 };
 
-const defaultConnections = 10;
 const defaultLeaseMs = 10_000;
 const behindAfterMs = 60_000;
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
@@ -99,8 +96,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 }
 
 function createDatabase(options: PostgresOptions): Database {
-  const { url, maxConnections = defaultConnections, migrations, logger, runtime } = options;
-  return new Database({ url, maxConnections, knownSchema: migrations.length, logger, runtime });
+  const { url, migrations, logger, runtime } = options;
+  return new Database({ url, knownSchema: migrations.length, logger, runtime });
 }
 
 /** The role or the database does not exist, or its certificate is not trusted: waiting does not help then. */

@@ -45,8 +45,6 @@ types.setTypeParser(pg.types.builtins.INT8, Number);
 
 type DatabaseOptions = {
   readonly url: string;
-  /** How many connections the process opens at most, besides the one that listens. */
-  readonly maxConnections: number;
   /** The number of the newest migration that this program knows. */
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
@@ -76,6 +74,8 @@ export class Database {
   #isClosed = false;
   /** How long the last probe took, which is little more than the way to the database and back. */
   probeMs = 0;
+  /** How many connections the process opens at most, besides the one that listens. */
+  readonly #maxConnections: number;
   /** How many connections each pool has. */
   readonly #established = new WeakMap<pg.Pool, number>();
   /** Until when the pool opens no connection, by the clock of the machine. */
@@ -83,8 +83,9 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
-    const { url: connectionString, limits } = readLimits(options.url);
+    const { url: connectionString, limits, maxConnections } = readLimits(options.url);
     this.#limits = limits;
+    this.#maxConnections = maxConnections;
     const connectionTimeoutMillis = 1000 * limits.connect_timeout;
     const { query_timeout } = limits;
     this.#connection = { connectionString, connectionTimeoutMillis, query_timeout, ...clientConfig };
@@ -256,7 +257,7 @@ export class Database {
     // `pipeline` sends queries without waiting for the results of those before.
     const pool = new pg.Pool({
       ...this.#connection,
-      max: this.#options.maxConnections,
+      max: this.#maxConnections,
       idleTimeoutMillis: 60_000,
       pipeline: true,
     });
@@ -304,7 +305,7 @@ export class Database {
    * opens no more, so that callers wait for one that is free.
    */
   async #connect(pool: pg.Pool): Promise<pg.PoolClient> {
-    if (performance.now() >= this.#refusedUntil) pool.options.max = this.#options.maxConnections;
+    if (performance.now() >= this.#refusedUntil) pool.options.max = this.#maxConnections;
     try {
       return await pool.connect();
     } catch (error) {

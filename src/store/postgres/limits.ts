@@ -1,4 +1,4 @@
-// The time limits of connections to PostgreSQL. Parameters of the address precede the defaults.
+// The number and the time limits of connections to PostgreSQL. Parameters of the address precede the defaults.
 
 /**
  * By default, no request waits for the database longer than ten seconds, and a process that stops in a transaction
@@ -27,18 +27,24 @@ export function setTimeouts(limits: Limits): string[] {
   return ofServer.map((name) => `set ${name} = ${limits[name]}`);
 }
 
-/** Takes the limits out of the address. */
-export function readLimits(address: string): { url: string; limits: Limits } {
+const usualConnections = 10;
+
+/** Takes the limits and the number of connections out of the address. */
+export function readLimits(address: string): { url: string; limits: Limits; maxConnections: number } {
   const url = new URL(address);
-  const limits = limitsOf((name) => {
+  const take = (name: string, usual: number, least: number, most: number, allowed: string) => {
     const text = url.searchParams.get(name);
-    if (text === null) return defaults[name];
+    if (text === null) return usual;
     url.searchParams.delete(name);
+    if (/^[0-9]{1,10}$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
+    throw new Error(`${name} in STORE_URL must be an integer ${allowed} to ${most}.`);
+  };
+  const limits = limitsOf((name) => {
     // A longer time would end a timer of Node at once.
     const [most, unit] =
       name === 'connect_timeout' ? [2_147_483, 'seconds'] : [2_147_483_647, 'milliseconds'];
-    if (/^[0-9]{1,10}$/.test(text) && Number(text) <= most) return Number(text);
-    throw new Error(`${name} in STORE_URL must be an integer of ${unit} from 0 (no limit) to ${most}.`);
+    return take(name, defaults[name], 0, most, `of ${unit} from 0 (no limit)`);
   });
-  return { url: url.href, limits };
+  const maxConnections = take('max_connections', usualConnections, 1, 100, 'from 1');
+  return { url: url.href, limits, maxConnections };
 }

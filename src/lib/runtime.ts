@@ -6,6 +6,8 @@ export const dayMs = 86_400_000;
 
 export type Runtime = {
   now: () => number;
+  /** What other machines take for the time, where tests have moved `now`. */
+  timeOfDay?: () => number;
   /** For durations: it only goes forward, at the same speed, whatever happens to the clock. Its start means nothing. */
   elapsed: () => number;
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>;

@@ -16,6 +16,8 @@ export type StewardControl = {
   advanceClock(ms: number): Promise<Clock>;
   failures(): Promise<readonly FailureRule[]>;
   addFailure(rule: NewFailureRule): Promise<FailureRule>;
+  /** The rules that nothing has matched. A test that leaves one may have tested nothing. */
+  unusedFailures(): Promise<readonly FailureRule[]>;
   /** Removes one rule, or all of them. */
   removeFailures(id?: string): Promise<void>;
   /** The newest requests that the server has answered, newest first. */
@@ -53,10 +55,17 @@ export type NewFailureRule = {
   };
   readonly respond: {
     readonly status?: number;
+    /** In place of the JSON of the status, such as the page of a proxy. */
+    readonly body?: string;
+    readonly headers?: Readonly<Record<string, string>>;
     readonly fault?: 'Client' | 'Server';
     readonly delayMs?: number;
     readonly disconnect?: boolean;
     readonly error?: ErrorKind;
+    /** Closes the connection after so many bytes of the body. */
+    readonly truncateAt?: number;
+    /** The pause before each byte of the body. */
+    readonly dripMs?: number;
   };
   /** How often the rule applies. Default: always. */
   readonly times?: number;
@@ -65,7 +74,7 @@ export type NewFailureRule = {
 export type FailureRule = NewFailureRule & {
   readonly id: string;
   readonly hits: number;
-  /** Which jobs have the step of the rule, unless all have it. */
+  /** Which jobs have the step of the rule, unless all have it, or which methods its route has. */
   readonly note?: string;
 };
 
@@ -118,6 +127,7 @@ export function createControlClient(options: ControlOptions): StewardControl {
   const change = async (method: string, path: string, body?: string): Promise<void> => {
     await send(method, path, body);
   };
+  const failures = async () => (await read<{ rules: FailureRule[] }>('failures')).rules;
   return {
     reset: () => change('POST', 'reset', '{}'),
     snapshot: () => send('GET', 'snapshot'),
@@ -125,7 +135,8 @@ export function createControlClient(options: ControlOptions): StewardControl {
     clock: () => read('clock'),
     setClock: (time) => post('clock', time),
     advanceClock: (advanceMs) => post('clock', { advanceMs }),
-    failures: async () => (await read<{ rules: FailureRule[] }>('failures')).rules,
+    failures,
+    unusedFailures: async () => (await failures()).filter(({ hits }) => hits === 0),
     addFailure: (rule) => post('failures', rule),
     removeFailures: (id) => change('DELETE', `failures${queryOf({ id })}`),
     requests: (filter = {}) => read(`requests${queryOf(filter)}`),

@@ -187,6 +187,8 @@ export class ControlledServer {
     const runtime: Runtime = {
       ...random,
       now: clock.now,
+      // Receivers refuse a signature of another time. SEED promises the same bytes under a frozen clock.
+      ...(config.SEED === undefined && { timeOfDay: this.options.runtime.now }),
       elapsed: clock.now,
       sleep: clock.sleep,
       yieldToEventLoop: clock.yieldToEventLoop,

@@ -50,17 +50,22 @@ export function createFailingClient({ client, clock, rules, real, ended }: Faili
 }
 
 /** A rule that only delays lets the request or the step through. */
-function isAnswer({ status, error, disconnect }: Respond): boolean {
-  return status !== undefined || error !== undefined || disconnect === true;
+function isAnswer({ status, body, headers, error, disconnect }: Respond): boolean {
+  return (status ?? body ?? headers ?? error) !== undefined || disconnect === true;
 }
 
-function answerOf({ status, error }: Respond): ReceivedResponse {
+function answerOf({ status, body, headers, error, disconnect }: Respond): ReceivedResponse {
   if (error !== undefined) {
     const response = toErrorResponse(typicalError(error));
     return { status: response.status, headers: {}, body: Buffer.from(JSON.stringify(response.body)) };
   }
-  if (status !== undefined) return { status, headers: {}, body: Buffer.alloc(0) };
-  throw new RequestError('The connection was closed before the answer was complete.');
+  if (disconnect === true)
+    throw new RequestError('The connection was closed before the answer was complete.');
+  return { status: status ?? 200, headers: lowerCased(headers), body: Buffer.from(body ?? '') };
+}
+
+function lowerCased(headers: Respond['headers'] = {}) {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 type FailingExecutorOptions = {

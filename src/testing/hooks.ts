@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { constants, gunzipSync } from 'node:zlib';
 import { onEnded } from '../http/request-end.ts';
-import { sendJson } from '../http/answers.ts';
+import { type Body, sendJson } from '../http/answers.ts';
 import { routeTemplate } from '../http/request-log.ts';
 import { ServiceError } from '../lib/errors.ts';
 import type { Runtime } from '../lib/runtime.ts';
@@ -20,6 +20,7 @@ import {
   type KnownRoute,
   type Match,
   type Respond,
+  isRedirection,
   isSameTemplate,
   typicalError,
 } from './rule.ts';
@@ -51,12 +52,14 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
   const recorders = new WeakMap<FastifyRequest, BodyRecorder>();
   /** Calls whose first rule may depend on the operation. */
   const waiting = new WeakSet<FastifyRequest>();
+  /** Calls whose answer is cut off or drips, whoever gives it. */
+  const slowed = new WeakMap<FastifyRequest, Respond>();
   const isSoapCall = (request: FastifyRequest) =>
     request.method === 'POST' && routeOf(request) === catalogPath;
 
-  http.addHook('onRoute', ({ url, config }) => {
+  http.addHook('onRoute', ({ url, method, config }) => {
     const template = config?.rest?.template ?? routeTemplate(url);
-    onRoute({ template, soapOperations: config?.soapOperations ?? [] });
+    onRoute({ template, methods: [method].flat(), soapOperations: config?.soapOperations ?? [] });
   });
 
   http.addHook('onRequest', async (request, reply) => {
@@ -69,7 +72,7 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
       return undefined;
     }
     const isForAll = (match: Match) => match.soapOperation === undefined && matches(match);
-    return answerByRule(rules.take(isForAll), request, reply, options);
+    return answer(rules.take(isForAll), request, reply);
   });
 
   // The operation is known only after the body has been read.
@@ -81,16 +84,55 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
         matchesRequest(match, request, catalogPath) &&
         (match.soapOperation === undefined || match.soapOperation === operation),
     );
-    return answerByRule(respond, request, reply, options);
+    return answer(respond, request, reply);
   });
 
-  http.addHook('onSend', (request, _reply, payload, done) => {
+  http.addHook('onSend', (request, reply, given, done) => {
     const recorder = recorders.get(request);
+    const respond = slowed.get(request);
+    const payload = respond && isBody(given) ? slowDown(given, reply, respond, options) : given;
     if (recorder && payload instanceof Readable) observe(payload, recorder);
     else if (typeof payload === 'string' || Buffer.isBuffer(payload)) recorder?.add(payload);
     readUnread(request.raw);
     done(null, payload);
   });
+
+  function answer(respond: Respond | undefined, request: FastifyRequest, reply: FastifyReply) {
+    if ((respond?.truncateAt ?? respond?.dripMs) !== undefined && respond) slowed.set(request, respond);
+    return answerByRule(respond, request, reply, options);
+  }
+}
+
+function isBody(payload: unknown): payload is Body {
+  return typeof payload === 'string' || Buffer.isBuffer(payload) || payload instanceof Readable;
+}
+
+/** The same answer, of which the client gets byte after byte, or the first bytes. */
+function slowDown(
+  body: Body,
+  reply: FastifyReply,
+  { truncateAt = Infinity, dripMs }: Respond,
+  { real, ended }: ControlHooks,
+): Readable {
+  if (!(body instanceof Readable)) void reply.header('content-length', Buffer.byteLength(body));
+  async function* bytes(): AsyncGenerator<Buffer> {
+    let left = truncateAt;
+    for await (const part of body instanceof Readable ? body : [body]) {
+      const rest = Buffer.from(part as Buffer | string).subarray(0, left);
+      left -= rest.length;
+      if (dripMs === undefined) yield rest;
+      else
+        for (const byte of rest) {
+          await real.sleep(dripMs, ended);
+          yield Buffer.of(byte);
+        }
+      if (left === 0) break;
+    }
+    // What has been written is sent before the connection ends.
+    if (left === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (left === 0) reply.raw.destroy();
+  }
+  return Readable.from(bytes(), { objectMode: false });
 }
 
 function routeOf(request: FastifyRequest): string | null {
@@ -187,7 +229,7 @@ async function answerByRule(
   if (!respond) return undefined;
   // The hook that adds these headers has not run yet.
   void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
-  const { delayMs, disconnect, error, fault, status } = respond;
+  const { delayMs, disconnect, error, fault, status, body, headers = {} } = respond;
   if (delayMs !== undefined) await real.sleep(delayMs, ended).catch(endDelay);
   if (disconnect === true) {
     reply.hijack();
@@ -200,9 +242,13 @@ async function answerByRule(
     const rendered = toFault(new ServiceError(kind, ruleMessage), catalogNamespace);
     const { version } = formatOf(request.headers);
     const answer = toFaultResponse(version, status === undefined ? rendered : { ...rendered, status });
-    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+    return reply
+      .code(answer.status)
+      .headers({ ...answer.headers, ...headers })
+      .send(answer.body);
   }
-  return status === undefined ? undefined : sendStatus(reply, status);
+  if ((status ?? body ?? respond.headers) === undefined) return undefined;
+  return sendAnswer(reply.headers(headers), status ?? 200, body);
 }
 
 function endDelay(): never {
@@ -211,8 +257,15 @@ function endDelay(): never {
   });
 }
 
+function sendAnswer(reply: FastifyReply, status: number, body: string | undefined): FastifyReply {
+  if (body === undefined && status !== 204 && !isRedirection(status)) return sendStatus(reply, status);
+  if (body !== undefined && !reply.hasHeader('content-type')) void reply.type('text/html; charset=utf-8');
+  return reply.code(status).send(body);
+}
+
 function sendStatus(reply: FastifyReply, status: number): FastifyReply {
-  if (status === 429 || status === 503) void reply.header('retry-after', '5');
+  const isBusy = status === 429 || status === 503;
+  if (isBusy && !reply.hasHeader('retry-after')) void reply.header('retry-after', '5');
   return sendJson(
     reply,
     status,

@@ -182,8 +182,10 @@ function rulesView(server: ControlledServer, { query }: PageRequest): Html {
       },
       {
         label: 'Hits',
-        cell: ({ hits, times }) =>
-          times === undefined ? formatNumber(hits) : `${formatNumber(hits)} of ${formatNumber(times)}`,
+        cell: ({ hits, times }) => {
+          if (hits === 0) return html`<span class="state warn">not used</span>`;
+          return times === undefined ? formatNumber(hits) : `${formatNumber(hits)} of ${formatNumber(times)}`;
+        },
       },
       { label: 'Actions', cell: ({ id }) => button(server, 'remove', 'Delete', { id }) },
     ],
@@ -297,13 +299,16 @@ const units: Readonly<Record<string, number>> = {
   days: dayMs,
 };
 
+/** A form has fields for texts and numbers. */
+const { headers: _headers, ...respondFields } = ruleFields.respond;
+
 const addRule = {
   title: 'Add rule',
   access: 'anyone',
   effect: 'reads',
   whileReadOnly: 'allowed',
   isDestructive: false,
-  fields: { ...ruleFields.match, ...ruleFields.respond, times: ruleFields.times },
+  fields: { ...ruleFields.match, ...respondFields, times: ruleFields.times },
 } as const;
 
 function pageForm(name: string | null): PageForm {
@@ -363,8 +368,8 @@ function ruleOf(given: URLSearchParams): object {
         return text === '' ? [] : [[name, value]];
       }),
     );
-  const { match, respond, times } = ruleFields;
-  return { match: valuesOf(match), respond: valuesOf(respond), ...valuesOf({ times }) };
+  const { match, times } = ruleFields;
+  return { match: valuesOf(match), respond: valuesOf(respondFields), ...valuesOf({ times }) };
 }
 
 /** What the page shows of a refusal. A problem with `match.route` is one with the field `route`. */

@@ -15,7 +15,7 @@ import { requireBearer } from '../lib/secret.ts';
 import { ControlledServer } from './controlled-server.ts';
 import { integer, maxAdvanceMs, maxDate, parseInput } from './input.ts';
 import { addPage } from './page.ts';
-import { isSameTemplate, ruleSchemaFor } from './rule.ts';
+import { type KnownParts, findUnknownParts, isSameTemplate, ruleSchemaFor } from './rule.ts';
 import { maxSnapshotBytes } from './snapshot.ts';
 
 /** Starts a server whose store, clock and executor tests control. */
@@ -88,18 +88,25 @@ const resetInput = z.strictObject({}).optional();
 
 const ruleQuery = z.strictObject({ id: text.optional(), f: text.optional() });
 
-const journalQuery = z.strictObject({
-  route: text.optional(),
-  status: integerText(100, 599).optional(),
-  soapOperation: text.optional(),
-  start: integerText(0, 999_999_999).default(0),
-  num: integerText(1, 1000).default(100),
-  f: text.optional(),
-});
+const journalQueryFor = (known: () => KnownParts) =>
+  z
+    .strictObject({
+      route: text.optional(),
+      status: integerText(100, 599).optional(),
+      soapOperation: text.optional(),
+      start: integerText(0, 999_999_999).default(0),
+      num: integerText(1, 1000).default(100),
+      f: text.optional(),
+    })
+    .check(({ value, issues }) => {
+      for (const { name, message } of findUnknownParts(value, known().routes))
+        issues.push({ code: 'custom', input: undefined, path: [name], message });
+    });
 
 function addRoutes(control: FastifyInstance, server: ControlledServer): void {
   const { rules, journal } = server;
   const newRule = ruleSchemaFor(() => server.known);
+  const journalQuery = journalQueryFor(() => server.known);
 
   addPage(control, server);
   control.post('/control/reset', async (request, reply) => {

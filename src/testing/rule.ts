@@ -21,6 +21,8 @@ const typicalOptions: Partial<Record<ErrorKind, ConstructorParameters<typeof Ser
 const errorKinds = Object.keys(usualMessages) as [ErrorKind, ...ErrorKind[]];
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const;
 const maxDelayMs = 600_000;
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
+const headerValue = /^[\t\x20-\x7e\x80-\xff]{0,8192}$/;
 const maxRules = 1000;
 
 const text = z
@@ -74,6 +76,17 @@ const respondFields = {
     .optional()
     .meta({ description: 'The answer of this error kind, with its status and headers.' }),
   status: integer(200, 599).optional().meta({ label: 'HTTP status', description: 'Another way to fail.' }),
+  body: z
+    .string('must be a text')
+    .max(1024 ** 2, 'must have at most 1048576 characters')
+    .optional()
+    .meta({ description: 'In place of JSON, such as the page of a proxy.', isAdvanced: true }),
+  headers: z
+    .record(
+      z.string().regex(headerName, 'must be the name of a header'),
+      z.string('must be a text').regex(headerValue, 'must be the value of a header'),
+    )
+    .optional(),
   fault: z
     .enum(['Client', 'Server'], 'must be Client or Server')
     .optional()
@@ -85,16 +98,34 @@ const respondFields = {
     .boolean('must be true or false')
     .optional()
     .meta({ description: 'Closes the connection without an answer.', isAdvanced: true }),
+  truncateAt: integer(1, 1_000_000_000)
+    .optional()
+    .meta({ description: 'Closes the connection after so many bytes of the body.', isAdvanced: true }),
+  dripMs: integer(1, 60_000)
+    .optional()
+    .meta({ label: 'Drip (ms)', description: 'The pause before each byte of the body.', isAdvanced: true }),
 };
+
+export function isRedirection(status: number): boolean {
+  return status >= 300 && status < 400;
+}
 
 const respondSchema = z.strictObject(respondFields).check(({ value, issues }) => {
   const refuse = (message: string) => issues.push({ code: 'custom', input: value, message });
-  const { status, fault, delayMs, disconnect, error } = value;
-  const ways = [disconnect === true, error !== undefined, status !== undefined || fault !== undefined];
-  const given = ways.filter((isGiven) => isGiven).length;
-  if (given > 1) refuse('must name one of disconnect, error, or status and fault');
-  if (given === 0 && delayMs === undefined)
-    refuse('must name at least one of status, fault, delayMs, disconnect, error');
+  const { delayMs, disconnect, error, fault, truncateAt, dripMs, ...answer } = value;
+  const isAnswer = fault !== undefined || Object.values(answer).some((part) => part !== undefined);
+  const given = [disconnect === true, error !== undefined, isAnswer].filter((isGiven) => isGiven).length;
+  if (given > 1) refuse('must name one of disconnect, error, or status, fault, body and headers');
+  if (given === 0 && (delayMs ?? truncateAt ?? dripMs) === undefined)
+    refuse(`must name at least one of ${Object.keys(respondFields).join(', ')}`);
+  if (fault !== undefined && answer.body !== undefined) refuse('must not name both fault and body');
+  const names = Object.keys(answer.headers ?? {}).map((name) => name.toLowerCase());
+  const ofConnection = names.find((name) =>
+    /^(connection|content-length|transfer-encoding|trailer)$/.test(name),
+  );
+  if (ofConnection !== undefined) refuse(`must not have the header ${ofConnection}, which the server sends`);
+  if (answer.status !== 304 && isRedirection(answer.status ?? 200) && !names.includes('location'))
+    refuse(`must have headers with a location for the status ${answer.status}`);
 });
 
 const times = integer(1, 1_000_000_000).optional().meta({ description: 'Blank: always.' });
@@ -112,7 +143,11 @@ type ActiveRule = NewRule & { readonly id: string; hits: number };
 export type RulesDump = { readonly list: readonly ActiveRule[]; readonly lastId: number };
 
 /** A route of the server. Only that of SOAP calls has operations. */
-export type KnownRoute = { readonly template: string; readonly soapOperations: readonly string[] };
+export type KnownRoute = {
+  readonly template: string;
+  readonly methods: readonly string[];
+  readonly soapOperations: readonly string[];
+};
 
 /** What the rules of this server may name. */
 export type KnownParts = {
@@ -125,47 +160,70 @@ export type KnownParts = {
 /** A container is named with one of these, or with none, which means its update. */
 const workloadSteps = ['update', 'verify', 'revert'];
 
-/** Checks a rule in itself and against the server, and adds a note if only some jobs have its step. */
+type PartsOfRequest = { readonly route?: string | undefined; readonly soapOperation?: string | undefined };
+
+/** The parts that the server does not have. A typing error in a test must not pass unnoticed. */
+export function findUnknownParts(
+  { route, soapOperation }: PartsOfRequest,
+  routes: readonly KnownRoute[],
+): { readonly name: keyof PartsOfRequest; readonly message: string }[] {
+  const operations = routes.flatMap(({ soapOperations }) => soapOperations);
+  return [
+    ...(soapOperation !== undefined && !operations.includes(soapOperation)
+      ? [{ name: 'soapOperation' as const, message: `must be one of ${operations.join(', ')}` }]
+      : []),
+    ...(route !== undefined && !routes.some(({ template }) => isSameTemplate(template, route))
+      ? [
+          {
+            name: 'route' as const,
+            message:
+              'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
+          },
+        ]
+      : []),
+  ];
+}
+
+/** Checks a rule in itself and against the server, and adds a note if it matches less than one may expect. */
 export function ruleSchemaFor(known: () => KnownParts) {
   return ruleSchema
     .check(({ value: { match, respond }, issues }) => {
       const refuse = (path: string[], message: string) =>
         issues.push({ code: 'custom', input: undefined, path, message });
       const { routes, containers, steps } = known();
-      const operations = routes.flatMap(({ soapOperations }) => soapOperations);
-      const requireKnown = (name: 'soapOperation' | 'container', valid: readonly string[]) => {
-        const given = match[name];
-        if (given !== undefined && !valid.includes(given))
-          refuse(['match', name], `must be one of ${valid.join(', ')}`);
-      };
-      requireKnown('soapOperation', operations);
-      requireKnown('container', containers);
+      for (const { name, message } of findUnknownParts(match, routes)) refuse(['match', name], message);
+      if (match.container !== undefined && !containers.includes(match.container))
+        refuse(['match', 'container'], `must be one of ${containers.join(', ')}`);
       if (match.container !== undefined && match.step !== undefined && !workloadSteps.includes(match.step))
         refuse(['match', 'step'], `must be one of ${workloadSteps.join(', ')} with a container`);
       if (match.step !== undefined && kindsWith(match.step, steps).length === 0)
         refuse(['match', 'step'], 'is in no plan of this server: see SIMULATED_STEP_TEMPLATES');
-      const route = routes.find(({ template }) => isSameTemplate(template, match.route));
-      if (match.route !== undefined && !route)
-        refuse(
-          ['match', 'route'],
-          'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
-        );
-      const mayFault = match.soapOperation !== undefined || (route?.soapOperations.length ?? 0) > 0;
+      const isOfRoute = ({ template }: KnownRoute) => isSameTemplate(template, match.route);
+      const mayFault =
+        match.soapOperation !== undefined ||
+        routes.some((route) => isOfRoute(route) && route.soapOperations.length > 0);
+      const isForRequests = [match.container, match.step, match.receiver].every((part) => part === undefined);
+      if (!isForRequests && (respond.truncateAt ?? respond.dripMs) !== undefined)
+        refuse(['respond'], 'must not name truncateAt or dripMs for a step or a receiver');
       if (respond.fault !== undefined && !mayFault)
         refuse(
           ['respond', 'fault'],
           'needs match.soapOperation, or match.route with the path of the SOAP catalog',
         );
     })
-    .transform((rule) => ({ ...rule, ...noteOf(rule.match, known().steps) }));
+    .transform((rule) => ({ ...rule, ...noteOf(rule.match, known()) }));
 }
 
 function kindsWith(step: StepId, steps: KnownParts['steps']): string[] {
   return Object.entries(steps).flatMap(([kind, ids]) => (ids.has(step) ? [kind] : []));
 }
 
-/** A rule for another job would never match, and its test would test nothing. */
-function noteOf({ step }: Match, steps: KnownParts['steps']): { note?: string } {
+/** A rule for another job or method would never match, and its test would test nothing. */
+function noteOf({ step, route, method }: Match, { steps, routes }: KnownParts): { note?: string } {
+  const ofRoute = routes.filter(({ template }) => isSameTemplate(template, route));
+  const methods = [...new Set(ofRoute.flatMap((known) => known.methods))];
+  if (route !== undefined && method !== undefined && !methods.includes(method))
+    return { note: `No request matches: the methods of ${route} are ${methods.join(', ')}.` };
   if (step === undefined) return {};
   const kinds = kindsWith(step, steps);
   if (kinds.length === Object.keys(steps).length) return {};

@@ -12,6 +12,7 @@ const receiver = await startReceiver();
 const { control, act, get } = server;
 beforeEach(async () => {
   receiver.status = 200;
+  receiver.key = '';
   receiver.arrivals.length = 0;
   await control.reset();
 });
@@ -20,6 +21,21 @@ async function failOnce(): Promise<void> {
   await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
   await control.advanceClock(0);
 }
+
+it.each([true, false])(
+  'signs for receivers at the time of day after five days (frozen: %s)',
+  async (frozen) => {
+    receiver.key = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const id = await createWebhook(server, receiver.url, 'signed', { signatureKey: receiver.key });
+    await control.setClock({ frozen, advanceMs: 5 * dayMs });
+    await failOnce();
+    const { deliveries } = await get<{ deliveries: { attempts: { status: number; when: number }[] }[] }>(
+      `/admin/services/webhooks/${id}/deliveries`,
+    );
+    expect(deliveries.flatMap(({ attempts }) => attempts.map(({ status }) => status))).toEqual([200]);
+    expect(deliveries[0]?.attempts[0]?.when).toBeGreaterThan(Date.now() + 4 * dayMs);
+  },
+);
 
 describe('a frozen clock', () => {
   it('stands until a reset, which returns to the time of day', async () => {

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { toErrorResponse } from '../../src/http/errors.ts';
 import { type ErrorKind, ServiceError, usualMessages } from '../../src/lib/errors.ts';
+import type { NewFailureRule } from '../../src/testing/control-client.ts';
 import { namespace } from '../kit/server.ts';
 import { createWebhook, startControl, startReceiver } from './kit.ts';
 
@@ -87,15 +88,60 @@ describe('a rule', () => {
     await expect(delayed).rejects.toThrow();
   });
 
+  it('answers as networks do: a page of a proxy, a redirect, without a body, cut off, dripping', async () => {
+    const route = '/rest/info';
+    const answerTo = async (respond: NewFailureRule['respond']) => {
+      await control.removeFailures();
+      await control.addFailure({ match: { route }, respond });
+      return send(route, { redirect: 'manual' });
+    };
+    const type = { 'content-type': 'text/html; charset=utf-8' };
+    const page = await answerTo({ status: 502, body: '<h1>Bad Gateway</h1>', headers: { via: '1.1 proxy' } });
+    expect([page.status, Object.fromEntries(page.headers), await page.text()]).toMatchObject([
+      502,
+      { ...type, 'content-length': '20', via: '1.1 proxy' },
+      '<h1>Bad Gateway</h1>',
+    ]);
+    const moved = await answerTo({ status: 302, headers: { Location: '/elsewhere' } });
+    expect([moved.status, moved.headers.get('location')]).toEqual([302, '/elsewhere']);
+    const later = await answerTo({ status: 503, headers: { 'retry-after': '7' } });
+    expect(later.headers.get('retry-after')).toBe('7');
+    const empty = await answerTo({ status: 204 });
+    expect([empty.status, empty.headers.get('content-length'), await empty.text()]).toEqual([204, null, '']);
+    // The answer of the server itself, cut off or byte by byte.
+    const cut = await answerTo({ truncateAt: 10 });
+    expect([cut.status, Number(cut.headers.get('content-length'))]).toEqual([200, expect.any(Number)]);
+    await expect(cut.text()).rejects.toThrow('terminated');
+    const [entry] = (await control.requests({ route })).requests;
+    expect(entry).toMatchObject({
+      status: 200,
+      response: { body: expect.stringMatching(/^.{10}$/) as string },
+    });
+    const dripping = await answerTo({ status: 200, body: 'drops', dripMs: 1 });
+    expect([await dripping.text(), dripping.headers.get('content-length')]).toEqual(['drops', '5']);
+    const both = await answerTo({ error: 'unavailable', truncateAt: 3, dripMs: 1 });
+    expect(both.status).toBe(503);
+    await expect(both.text()).rejects.toThrow('terminated');
+    expect(await control.unusedFailures()).toEqual([]);
+    await control.addFailure({ match: { route: '/admin' }, respond: { status: 500 } });
+    expect(await control.unusedFailures()).toMatchObject([{ match: { route: '/admin' }, hits: 0 }]);
+    expect(await (await raw('')).text()).toContain('not used');
+  });
+
   it('answers one SOAP operation with a fault', async () => {
     const match = { soapOperation: 'GetFolders' };
     await control.addFailure({ match, respond: { fault: 'Server' }, times: 1 });
-    await control.addFailure({ match, respond: { fault: 'Client', status: 503 }, times: 1 });
+    const busy = { fault: 'Client', status: 503, headers: { 'retry-after': '5' } } as const;
+    await control.addFailure({ match, respond: busy, times: 1 });
     expect((await soap(`<GetMessageVersion xmlns="${namespace}"/>`)).status).toBe(200);
     const first = await soap(getFolders);
     expect([first.status, await first.text()]).toEqual([500, expect.stringContaining('soap:Server')]);
     const second = await soap(getFolders);
-    expect([second.status, await second.text()]).toEqual([503, expect.stringContaining('soap:Client')]);
+    expect([second.status, second.headers.get('retry-after'), await second.text()]).toEqual([
+      503,
+      '5',
+      expect.stringContaining('soap:Client'),
+    ]);
     expect((await soap(getFolders)).status).toBe(200);
   });
 
@@ -120,7 +166,8 @@ describe('a rule', () => {
     await control.reset();
     await control.setClock({ frozen: true });
     const origin = receiver.url;
-    for (const respond of [{ status: 503 }, { disconnect: true }, { error: 'forbidden' }] as const)
+    const busy = { status: 503, body: 'busy', headers: { 'Retry-After': '1' } };
+    for (const respond of [busy, { disconnect: true }, { error: 'forbidden' }] as const)
       await control.addFailure({ match: { receiver: origin }, respond, times: 1 });
     await act('/admin/services/webhooks/settings', {
       notificationAttempts: '5',
@@ -141,14 +188,18 @@ describe('a rule', () => {
     expect(receiver.arrivals).toEqual(['/in']);
   });
 
-  it('names the jobs that have its step, unless all have it', async () => {
-    const noteOf = async (match: { step?: string; container?: string }) =>
+  it('names the jobs that have its step, unless all have it, and the methods of its route', async () => {
+    const noteOf = async (match: NewFailureRule['match']) =>
       (await control.addFailure({ match, respond: { error: 'conflict' } })).note;
     expect(await noteOf({ step: 'database-engine' })).toBe('Only a release has the step database-engine.');
     expect(await noteOf({ step: 'verify' })).toBe('Only a release or a patch has the step verify.');
     expect(await noteOf({ step: 'revert' })).toBe('Only a patch or a rollback has the step revert.');
     expect(await noteOf({ step: 'launch' })).toBeUndefined();
     expect(await noteOf({ container: 'PORTAL_API' })).toBeUndefined();
+    expect(await noteOf({ route: '/admin/mode', method: 'HEAD' })).toBeUndefined();
+    expect(await noteOf({ route: '/admin/mode', method: 'PUT' })).toBe(
+      'No request matches: the methods of /admin/mode are GET, HEAD, POST.',
+    );
     const [rule] = await control.failures();
     expect(rule?.note).toBe('Only a release has the step database-engine.');
   });
@@ -222,7 +273,7 @@ it.each([
   [{ respond: { status: 500 } }, 'match: must be a JSON object.'],
   [
     { match: {}, respond: {} },
-    'respond: must name at least one of status, fault, delayMs, disconnect, error.',
+    'respond: must name at least one of error, status, body, headers, fault, delayMs, disconnect, truncateAt, dripMs.',
   ],
   [{ match: { path: '/x' }, respond: { status: 500 } }, 'match.path: is not known here.'],
   [
@@ -256,7 +307,24 @@ it.each([
   [{ match: {}, respond: { error: 'gone' } }, 'respond.error: must be one of invalid, wrong-credentials'],
   [
     { match: {}, respond: { status: 500, error: 'invalid' } },
-    'respond: must name one of disconnect, error, or status and fault.',
+    'respond: must name one of disconnect, error, or status, fault, body and headers.',
+  ],
+  [{ match: {}, respond: { status: 301 } }, 'respond: must have headers with a location for the status 301.'],
+  [
+    { match: {}, respond: { headers: { 'Content-Length': '3' } } },
+    'respond: must not have the header content-length, which the server sends.',
+  ],
+  [
+    { match: { route: '/services' }, respond: { fault: 'Server', body: 'x' } },
+    'respond: must not name both fault and body.',
+  ],
+  [
+    { match: {}, respond: { headers: { a: 'b\r\nc: d' } } },
+    'respond.headers.a: must be the value of a header.',
+  ],
+  [
+    { match: { receiver: 'https://a.example' }, respond: { status: 500, dripMs: 5 } },
+    'respond: must not name truncateAt or dripMs for a step or a receiver.',
   ],
   [{ match: {}, respond: { status: 500 }, times: 0 }, 'times: must be an integer from 1 to 1000000000.'],
 ])('refuses %j', async (rule, problem) => {

@@ -62,6 +62,10 @@ it('filters by route, status and SOAP operation, in pages', async () => {
   expect(await paths({ start: 1, num: 2 })).toEqual(['/unknown', '/admin/mode']);
   await expect(control.requests({ num: 0 })).rejects.toThrow('num: must be an integer from 1 to 1000.');
   await expect(control.requests({ state: 1 } as object)).rejects.toThrow('state: is not known here.');
+  await expect(control.requests({ route: '/admin/nope' })).rejects.toThrow('route: must be a path template');
+  await expect(control.requests({ soapOperation: 'GetFoldr' })).rejects.toThrow(
+    'soapOperation: must be one of GetMessageVersion, ',
+  );
 });
 
 it('masks secrets in both directions', async () => {

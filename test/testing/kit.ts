@@ -1,6 +1,8 @@
 // A controlled server in this process, with real connections and a receiver of webhooks that answers as the test says.
-import { createServer } from 'node:http';
+import { type IncomingMessage, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Webhook } from 'standardwebhooks';
 import { afterAll } from 'vitest';
 import { createControlClient } from '../../src/testing/control-client.ts';
 import { createClient, listen } from '../kit/steward.ts';
@@ -35,15 +37,27 @@ export async function startControl(env: Record<string, string> = {}) {
   };
 }
 
-/** A receiver of webhooks. A status of 0 leaves requests without an answer. */
+/** A receiver of webhooks. A status of 0 leaves requests without an answer. With a key it verifies signatures. */
 export async function startReceiver() {
   const arrivals: string[] = [];
-  const receiver = { status: 200, url: '', arrivals };
+  const receiver = { status: 200, url: '', arrivals, key: '' };
   const server = createServer((request, response) => {
     arrivals.push(request.url ?? '');
-    request.resume();
-    if (receiver.status > 0) response.writeHead(receiver.status).end();
+    void answer(request).then((status) => {
+      if (status > 0) response.writeHead(status).end();
+    });
   });
+  /** 401 if the library of receivers refuses the signature. */
+  const answer = async (request: IncomingMessage): Promise<number> => {
+    const body = await text(request);
+    if (receiver.key === '') return receiver.status;
+    try {
+      new Webhook(receiver.key).verify(body, request.headers as Record<string, string>);
+      return receiver.status;
+    } catch {
+      return 401;
+    }
+  };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   afterAll(() => {
@@ -56,8 +70,13 @@ export async function startReceiver() {
 export const dayMs = 86_400_000;
 
 /** Creates a webhook and returns its id. */
-export async function createWebhook({ act }: Controlled, hookUrl: string, name = 'hook'): Promise<string> {
-  const fields = { name, hookUrl, changeTypes: '*' };
+export async function createWebhook(
+  { act }: Controlled,
+  hookUrl: string,
+  name = 'hook',
+  more: Record<string, string> = {},
+): Promise<string> {
+  const fields = { name, hookUrl, changeTypes: '*', ...more };
   const { webhook } = await act<{ webhook: { id: string } }>('/admin/services/webhooks/create', fields);
   return webhook.id;
 }

@@ -18,6 +18,7 @@ export function composeRequest(
   webhook: Webhook,
   at: number,
   { userAgent, legacyHeader }: RequestOptions,
+  signedAt = at,
 ): Composed {
   const { id } = delivery.event;
   const json = jsonOf(delivery, webhook, legacyHeader !== undefined);
@@ -26,7 +27,7 @@ export function composeRequest(
       ? `${legacyHeader}=${encodeURIComponent(signBodyAlone(json, webhook.signatureKey))}`
       : undefined;
   const body = bodyOf(json, webhook, signatureField);
-  const timestampSeconds = Math.floor(at / 1000);
+  const timestampSeconds = Math.floor(signedAt / 1000);
   // The header may have become reserved after the webhook got it.
   const custom = webhook.headers.filter(({ name }) => !isSameHeader(name, legacyHeader));
   return {

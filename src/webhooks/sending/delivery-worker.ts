@@ -283,7 +283,7 @@ export class DeliveryWorker {
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
     const when = runtime.now();
     const abort = new AbortController();
-    const composed = composeRequest(delivery, webhook, when, requestOptions);
+    const composed = composeRequest(delivery, webhook, when, requestOptions, runtime.timeOfDay?.());
     const request = toSentRequest(composed, webhook);
     const stopwatch = runtime.startTimeout(seconds * 1000, () => abort.abort('timeout'));
     const limits = [stopwatch];

@@ -2,10 +2,15 @@
 // in `golden` again: read the difference before you commit it.
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { walk } from '../../src/rest/tree.ts';
+import { navigation } from '../../src/home/pages/frame.ts';
+import { type Entry, pathTemplate, walk } from '../../src/rest/tree.ts';
 import type { Hooks } from '../kit/hooks.ts';
+import { startServer } from '../kit/server.ts';
 import { render } from './render.ts';
 import { type State, readPage, storyNames, walkStory } from './states.ts';
+
+/** The paths that the stories show. */
+const shownPaths = new Set<string>();
 
 it.each(storyNames)('%s: texts, links, buttons and fields are those of the file', async (story) => {
   const files: string[] = [];
@@ -14,11 +19,42 @@ it.each(storyNames)('%s: texts, links, buttons and fields are those of the file'
     if (state.answers.length > 0) return;
     const file = `${state.name.replaceAll(' ', '-')}.txt`;
     files.push(file);
+    shownPaths.add(state.path.replace(/\?.*/, ''));
     await expect.soft(render(await readPage(state), state.part)).toMatchFileSnapshot(`golden/${file}`);
     await expectKnown(state);
   });
   const stored = readdirSync(new URL('golden', import.meta.url), { recursive: true }).map(String);
   expect(stored.filter((file) => file.startsWith(`${story}/`) && !files.includes(file))).toEqual([]);
+});
+
+/** The pages without an id that other pages link, instead of the navigation. */
+const linkedElsewhere = ['security/self', 'security/self/keys', 'services/webhooks/eventTypes'];
+
+it('every page is in the navigation, if it has no id, and in a story', async () => {
+  const { app, store } = await startServer();
+  const pages = [...walk(app.trees.admin)].filter(
+    // The history of upgrades leads to the page of the jobs.
+    ({ operation, resource, route }) => !operation && resource.view && route !== 'system/upgrades/history',
+  );
+  const navigated = navigation(store, () => 0).map(({ path }) => path.join('/'));
+  const fixed = pages.map(({ route }) => route).filter((route) => !route.includes('{'));
+  expect(
+    fixed.filter((route) => ![...navigated, ...linkedElsewhere].includes(route)),
+    'Add these pages to src/home/pages/frame.ts, or to linkedElsewhere.',
+  ).toEqual([]);
+  const patternOf = (entry: Entry) =>
+    new RegExp(
+      `^${pathTemplate('/admin', entry)
+        .replaceAll('.', '\\.')
+        .replaceAll(/\{\w+\}/g, '[^/]+')}$`,
+    );
+  const patterns = pages.map((entry) => ({ title: entry.resource.title, pattern: patternOf(entry) }));
+  // A resource may have several paths.
+  const told = [...shownPaths].map((path) => patterns.find(({ pattern }) => pattern.test(path))?.title);
+  expect(
+    pages.filter(({ resource }) => !told.includes(resource.title)).map(({ route }) => route),
+    'Show these pages in test/pages/states.ts.',
+  ).toEqual([]);
 });
 
 /** Form tokens and ids are the same whenever the page is read, so that the script gets 304 for what it has. */

@@ -95,9 +95,11 @@ const start: Story = {
     await show('no uploads', '/admin/uploads');
     await show('no webhooks', webhooks);
     await show('settings of webhooks', `${webhooks}/settings`);
+    await show('event types', `${webhooks}/eventTypes`);
     await show('no jobs', '/admin/system/jobs');
     await show('upgrades', upgrades);
     await show('versions', `${upgrades}/available`);
+    await show('maintenance windows', `${upgrades}/config`);
     await show('settings of a release', wizardOf(release));
     await show('plan of a patch', wizardOf(patch));
     await show('installed version', wizardOf('rel_10092021_1234'));
@@ -115,6 +117,7 @@ const administration: Story = {
     await show('unusable license', wizardOf(release, withLicense(await upload(server, 'license.txt'))));
     await act(server, 'security/self/keys/create', { name: 'nightly' });
     await show('keys', '/admin/security/keys');
+    await show('own keys', '/admin/security/self/keys');
     await show('create key', '/admin/security/self/keys/create?next=%2Fadmin%2Fsecurity%2Fkeys');
     await act(server, 'mode/update', { isReadOnly: 'true', message: 'Moving <house>' });
     await show('read-only mode', '/admin/mode');

@@ -101,7 +101,8 @@ function endpointPart({ path, methods, operation }: Endpoint, tour: Tour): strin
     return `### ${plain(headingOf(path, methods))}\n\nThe same as ${link}, for a webhook of this service.`;
   }
   const recorded = methods.map((method) => tour.get(keyOf(method, path))).find((found) => found);
-  if (!recorded) throw new Error(`The tour has no answer of ${methods.join()} ${path}.`);
+  if (!recorded)
+    throw new Error(`Add a call of ${methods.join()} ${path} to test/documents/reference/api-tour.ts.`);
   const statuses = Object.keys(operation.responses).filter((status) => /^\d+$/.test(status));
   return [
     `### ${plain(headingOf(path, methods))}`,

@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 const root = fileURLToPath(new URL('../', import.meta.url));
 
 /** The files that the server reads at run time, and their places beside the bundle. */
-const runtimeFiles = [
+export const runtimeFiles = [
   ['wsdl', 'wsdl'],
   ['src/console/assets', 'console/assets'],
   ['src/store/postgres/migrations', 'store/postgres/migrations'],
@@ -38,7 +38,7 @@ export async function bundle(entries, folder) {
  * esbuild writes ASCII, but for tagged templates. One other character would double the memory for the text of the
  * whole file.
  */
-function escapeTemplates(file) {
+export function escapeTemplates(file) {
   const escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/[^\0-\x7F]/g, escape));
 }

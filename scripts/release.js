@@ -1,5 +1,5 @@
 // Prepares a release, for `npm run release`: checks the checkout, runs all tests, and writes the package, its bills of
-// materials and the text of the tag into release/. It neither tags nor pushes: it prints the commands for that.
+// materials, the executable for this platform and the text of the tag into release/. It neither tags nor pushes: it prints the commands for that.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -86,6 +86,7 @@ function release() {
   mkdirSync(folder);
   npm('run', '--silent', 'sbom', '--', folder);
   npm('pack', '--silent', '--pack-destination', folder);
+  npm('run', '--silent', 'executable', '--', folder);
   const files = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]);
   writeFileSync(join(folder, 'tag.txt'), writeTagText(state, Object.fromEntries(files)));
   const tag = `v${state.version}`;

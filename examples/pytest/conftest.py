@@ -11,7 +11,9 @@ import urllib.request
 import pytest
 
 PASSWORD = "correct horse"
+# The package, or the executable file of a release, which needs no Node.
 COMMAND = os.environ.get("STEWARD_COMMAND", "node_modules/.bin/steward")
+START_LIMIT = float(os.environ.get("STEWARD_START_LIMIT", "30"))  # in seconds
 
 
 class Steward:
@@ -23,7 +25,7 @@ class Steward:
         headers = {} if body is None else {"Content-Type": content_type}
         request = urllib.request.Request(self.url + path, body and body.encode(), headers)
         try:
-            with urllib.request.urlopen(request) as answer:
+            with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -60,14 +62,21 @@ def steward_process():
     # The command reads no .env, and the variables above replace those of this process.
     process = subprocess.Popen([COMMAND], env=environment, text=True, stderr=subprocess.PIPE)
     # The server accepts requests when it prints this line: "Steward listens on http://127.0.0.1:49152".
+    limit = threading.Timer(START_LIMIT, process.kill)
+    limit.start()
     line = process.stderr.readline()
+    limit.cancel()
     if "listens on" not in line:
-        raise RuntimeError(line + process.stderr.read())
+        process.kill()
+        raise RuntimeError(f"Steward did not start within {START_LIMIT} seconds: {line}{process.stderr.read()}")
     # Without a reader, the server would block when the pipe is full.
     threading.Thread(target=process.stderr.read, daemon=True).start()
     yield Steward(line.split()[-1])
     process.terminate()
-    process.wait(timeout=20)
+    try:
+        process.wait(timeout=20)
+    finally:
+        process.kill()
 
 
 @pytest.fixture

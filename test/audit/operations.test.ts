@@ -77,7 +77,9 @@ it('every operation leaves one entry when it succeeds, and no read does', async 
   await takeTour(countEntries);
   for (const service of ['World.MapServer', 'Maps/Roads.MapServer'])
     await visitBeneath(shared, service, countEntries);
-  expect([...recorded].sort()).toEqual(operations.sort());
+  expect([...recorded].sort(), 'test/documents/reference/api-tour.ts calls every operation.').toEqual(
+    operations.sort(),
+  );
 });
 
 /** They accept an empty form, so no administrator is refused. */
@@ -106,7 +108,7 @@ describe('every operation with a token', () => {
           status = (await call(shared, operation, shared.token(role))).statusCode;
         });
         if (status === 200) {
-          expect(needNoField).toContain(operation);
+          expect(needNoField, 'The operation accepts an empty form.').toContain(operation);
           continue;
         }
         expect(entries, operation).toMatchObject([

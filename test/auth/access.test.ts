@@ -186,7 +186,7 @@ it('the table contains every resource and operation', () => {
 it('the configuration reserves every name at the root of the admin directory', () => {
   const { resources, operations } = server.app.trees.admin;
   const served = ['assets', 'openapi.json', ...Object.keys(resources), ...Object.keys(operations)];
-  expect(served.sort()).toEqual([...adminNames].sort());
+  expect(served.sort(), 'adminNames of src/config/config.ts').toEqual([...adminNames].sort());
 });
 
 describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {

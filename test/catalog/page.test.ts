@@ -42,7 +42,12 @@ it('every field of a service is on its page, in its form, in its answer and in t
   const times = { createdAt: server.runtime.now(), updatedAt: server.runtime.now() };
   const answer = (await server.get(`${path}?token=${token}`)).json<object>();
   // A field that was kept as another member too would not have changed.
-  expect(answer).toEqual({ ...values, ...changes, ...times, custom: 'x' });
+  expect(answer, 'fieldMembers of src/catalog/definition.ts').toEqual({
+    ...values,
+    ...changes,
+    ...times,
+    custom: 'x',
+  });
   const [page, form] = [await show(path), await show(`${path}/edit`)];
   const shown = Object.values({ ...values, ...changes, access: 'signed-in users' });
   for (const value of shown) expect(page).toContain(value);

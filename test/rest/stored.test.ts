@@ -331,7 +331,7 @@ it(
           await restore(world.store, before);
         }
     }
-    expect(wrong).toEqual([]);
+    expect(wrong, 'A new Cell must be in `cells` above.').toEqual([]);
     expect(counts).toEqual({ stored: 158, refused: 22, named: 12 });
   },
 );

@@ -1,8 +1,9 @@
 // The steps of simulated jobs: their ids, which of them are skipped, hooks, failures by step, and messages before
 // and after the work.
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { templateSteps } from '../../src/upgrades/executors/steps.ts';
+import { stepIds, steps, templateStepIds, templateSteps } from '../../src/upgrades/executors/steps.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 
 const { server, start, upgrade, release, status, finish } = useJobs();
@@ -18,6 +19,16 @@ async function plan(id: string): Promise<Planned> {
 const resume = (jobId: string) => server.post(`/admin/system/jobs/${jobId}/resume`, { token: admin });
 const textsOf = ({ status: { messages } }: Status, ...codes: number[]) =>
   messages.filter(({ code }) => codes.includes(code)).map(({ message }) => message);
+
+it.each([
+  ['protocol.md', stepIds],
+  ['operate/step-templates.md', templateStepIds],
+])('docs/%s names every step', (page, ids) => {
+  const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
+  expect(ids.filter((id) => !text.includes(`\`${id}\``))).toEqual([]);
+  const codes = page === 'protocol.md' ? ids.flatMap((id) => steps[id].codes) : [];
+  expect(codes.filter((code) => !text.includes(String(code)))).toEqual([]);
+});
 
 describe('a plan', () => {
   it('of a release has the ids of the interface, in order', async () => {

@@ -1,6 +1,7 @@
 // REST resources of the keys of programs: `security/self/keys`, and `security/keys` for administrators.
 import * as z from 'zod';
 import { type Role, isRoleAbove, roles } from '../lib/caller.ts';
+import { roleMeanings } from './user.ts';
 import { type Problem, invalid } from '../lib/errors.ts';
 import { type Runtime, dayMs } from '../lib/runtime.ts';
 import { answerObject, time, ignored } from '../rest/answer.ts';
@@ -121,10 +122,12 @@ function createOperation({ runtime }: KeysOptions): Operation {
       name: text({ to: 128, normalise: (name) => name.trim(), isName: true }).describe(
         'What the key is for. None of your other keys may have this name, ignoring case.',
       ),
-      role: choice(roles).optional().meta({
-        description: 'The role of the key, not above your own. The default of the API is your own.',
-        isRequiredInForm: true,
-      }),
+      role: choice(roles)
+        .optional()
+        .meta({
+          description: `Not above your own role, which is the default of the API. ${roleMeanings}`,
+          isRequiredInForm: true,
+        }),
       expires: integer(1, 3650).optional().describe('After how many days the key expires. Default: never.'),
     },
     answer: newKeyAnswer,

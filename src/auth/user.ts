@@ -8,6 +8,11 @@ import type { Transaction } from '../store/transaction.ts';
 import { deleteKeysOf } from './key.ts';
 import { type Token, endTokens, tokensOf } from './token.ts';
 
+export const roleMeanings =
+  'The role member sees the services that are open to everyone or to signed-in users. ' +
+  'The role publisher also publishes events, and creates, changes and deletes services and folders. ' +
+  'The role administrator also manages webhooks, upgrades, users, uploads and the mode.';
+
 export type User = {
   readonly username: string;
   readonly role: Role;

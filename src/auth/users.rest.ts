@@ -1,6 +1,7 @@
 // REST resources of users: `security` and `security/users`.
 import * as z from 'zod';
 import { roles } from '../lib/caller.ts';
+import { roleMeanings } from './user.ts';
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../lib/runtime.ts';
 import { answerObject, time } from '../rest/answer.ts';
@@ -45,11 +46,7 @@ const existingUsername = text({ to: 64 }).meta({
   control: 'fixed',
 });
 const password = text({ ...passwordLength, control: 'password' }).describe('The password of the user.');
-const role = choice(roles).describe(
-  'A user with the role member sees the services that are open to everyone or to signed-in users. ' +
-    'A user with the role publisher also creates, changes and deletes services and folders. ' +
-    'A user with the role administrator also manages webhooks, upgrades, users, uploads and the mode.',
-);
+const role = choice(roles).describe(roleMeanings);
 
 const usersAnswer = answerObject('Users', 'The users.', {
   users: z.array(

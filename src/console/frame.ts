@@ -10,6 +10,8 @@ export type NavigationEntry = {
   readonly name: string;
   readonly path: readonly string[];
   readonly access: Access;
+  /** Pages at or beneath this path belong to it too. */
+  readonly also?: readonly string[];
   /** The heading that it stands under. */
   readonly group?: string;
   /** How many things beneath it need attention. */
@@ -184,7 +186,10 @@ function findCurrent(
   const isAbove = (known: readonly string[]) => known.every((segment, index) => path[index] === segment);
   // Every page lies beneath the home page.
   return navigation
-    .filter((entry) => isAbove(entry.path) && (entry.path.length > 0 || path.length === 0))
+    .filter(
+      ({ path: own, also }) =>
+        (also && isAbove(also)) || (isAbove(own) && (own.length > 0 || path.length === 0)),
+    )
     .toSorted((one, other) => other.path.length - one.path.length)[0];
 }
 

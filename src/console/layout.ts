@@ -181,6 +181,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
           </div>
           ${content}
         </main>
+        ${layout.navigation.length > 0 && keysView}
         ${
           api &&
           html`<aside id="api" popover aria-label="API of this page">
@@ -191,6 +192,11 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
       </body>
     </html> `;
 }
+
+/** The script shows it. */
+const keysView = html`<p id="keys" popover role="dialog" aria-label="Keys">
+  <kbd>/</kbd> Search · <kbd>j</kbd> <kbd>k</kbd> Next and previous row of a list · <kbd>?</kbd> These keys
+</p>`;
 
 function brandView({ name, homeHref, assets }: Layout): Html {
   return html`<a class="brand" href="${homeHref}"><img src="${assets.icon}" alt="" />${name}</a>`;
@@ -208,7 +214,7 @@ function navigationView(layout: Layout): Html | false {
         const links = layout.navigation.filter((link) => link.group === group);
         return html`${group !== undefined && html`<h2 id="group-${index}">${group}</h2>`}
           <ul ${group !== undefined && html`aria-labelledby="group-${index}"`}>
-            ${links.map(navigationLink)}
+            ${links.map((link) => navigationLink(layout.search ? { ...link, current: undefined } : link))}
           </ul> `;
       })}
     </nav>`

@@ -93,6 +93,8 @@ export type ListColumn<T, K extends string = string> = {
   readonly label: string;
   readonly cell: (entry: T) => Html | string;
   readonly sort?: K;
+  /** Selects all rows. Only a sortable column has one. */
+  readonly box?: Html | false;
 };
 
 type EntriesView<T, K extends string> = {
@@ -145,8 +147,8 @@ export function renderEntries<T, K extends string>(
   const name = capitalise(pluralOf(noun));
   const isFiltered = Object.keys(keep).some((parameter) => !arrangement.test(parameter));
   if (total === 0) return isFiltered || !empty ? renderEmpty(`No ${noun} matches.`, page.here()) : empty;
-  const heads = columns.map(({ label, sort }): Column =>
-    sort === undefined || !sorting ? label : sortableColumn(label, sort, sorting, keep),
+  const heads = columns.map(({ label, sort, box }): Column =>
+    sort === undefined || !sorting ? label : { ...sortableColumn(label, sort, sorting, keep), box },
   );
   const rows = shown.map((entry) => columns.map(({ cell }) => cell(entry)));
   const table = renderTable(view.label ?? name, heads, rows, idOf ? shown.map(idOf) : []);
@@ -159,7 +161,7 @@ function sortableColumn<K extends string>(
   key: K,
   sorting: Sorting<K>,
   keep: ListParameters,
-): Column {
+): Exclude<Column, string> {
   const isSorted = sorting.key === key;
   const { order: _order, ...kept } = keep;
   const order = isSorted ? { order: sorting.isDescending ? 'asc' : 'desc' } : {};

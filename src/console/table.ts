@@ -10,6 +10,7 @@ export type Column =
       readonly label: string;
       readonly href: string;
       readonly direction: 'ascending' | 'descending' | undefined;
+      readonly box?: Html | false | undefined;
     };
 
 // Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
@@ -42,9 +43,9 @@ export function renderTable(
 
 function headView(column: Column): Html {
   if (typeof column === 'string') return html`<th role="columnheader" scope="col">${column}</th>`;
-  const { label, href, direction } = column;
+  const { label, href, direction, box } = column;
   return html`<th role="columnheader" scope="col"${direction && html` aria-sort="${direction}"`}>
-    <a href="${href}">${label}</a>
+    ${box} <a href="${href}">${label}</a>
   </th>`;
 }
 

@@ -66,7 +66,7 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
           }),
           message: clearable(text({ to: 1000 })).meta({
             label: 'Message for users',
-            description: 'The message shown while the system is read-only.',
+            description: 'What users read while the system is read-only, such as why, and until when.',
           }),
         },
         present: () => {

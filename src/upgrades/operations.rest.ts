@@ -19,7 +19,7 @@ import { startJob } from './jobs/job.ts';
 import type { ReadDrift } from './starting/drift.ts';
 import { digestPlan, planToJson } from './planning/plan.ts';
 import { settingParts } from './pages/settings.ts';
-import { upgradeWizard } from './pages/wizard.ts';
+import { upgradeWizard, wizardTitle } from './pages/wizard.ts';
 import {
   type PreparedJob,
   type UpgradeValues,
@@ -200,7 +200,7 @@ function planOperation(options: StartOptions): Operation {
   const { store, executor } = options;
   return operation({
     title: 'Plan',
-    titleOf: () => 'Upgrade',
+    titleOf: (entered) => wizardTitle(store, entered),
     description: 'Shows what an upgrade would do and what blocks it. Starts nothing.',
     effect: 'reads',
     form: 'elsewhere',
@@ -229,6 +229,7 @@ function upgradeOperation(options: StartOptions): Operation {
   const { store, executor, runtime } = options;
   return operation({
     title: 'Upgrade',
+    titleOf: (entered) => wizardTitle(store, entered),
     description:
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
     form: 'elsewhere',

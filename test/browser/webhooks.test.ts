@@ -116,7 +116,8 @@ async function activateInList(page: Page): Promise<void> {
   for (const key of ['ArrowDown', 'ArrowDown', 'ArrowUp']) await page.keyboard.press(key);
   expect(await page.locator(':focus').textContent()).toBe('Ping');
   await page.keyboard.press('Escape');
-  await page.getByRole('button', { name: 'Select all on this page' }).click();
+  await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+  expect(await box.isChecked()).toBe(true);
   await bar.getByRole('button', { name: 'Activate', exact: true }).click();
   await page.getByText('1 webhook was activated.').waitFor();
 }

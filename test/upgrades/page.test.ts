@@ -233,12 +233,12 @@ describe('the page before the first upgrade', () => {
     },
   );
 
-  it('starts a release for a form only with its version typed, which the title names', async () => {
+  it('starts a release for a form only with its version typed, which the plan names', async () => {
     await start();
     const page = await openPlan(eleven, { 'Text.licenseUpload': await upload('license.json', '{}') });
     const form = formOf(page, '/upgrade');
     const { confirmVersion, ...fields } = form?.fields ?? {};
-    expect(page).toContain(`(${confirmVersion})</h2>`);
+    expect(page).toContain(`to <strong>${confirmVersion}</strong>`);
     const send = (given: Record<string, string>) => server.post(form?.action ?? '', given, { cookie });
     const problem = `must be ${confirmVersion}: there is no way back.`;
     for (const typed of [{}, { confirmVersion: '11.0.0.2632' }]) {

@@ -41,45 +41,37 @@ export function rootView({ store, catalogCache, soapPath }: BrowseOptions, page:
   const listing = catalogCache.listing(audienceOf(page.caller));
   const search = searchedIn(page.query);
   const found = searchListing({ folders: listing.folders, services: sortByName(listing.services) }, search);
-  const services = found?.services ?? servicesIn(listing, rootFolder);
-  return html`${toolbar(page, services, rootFolder, (found ?? listing).services.length)}
-    ${found ? searchView(store, page, listing, found, search) : contentsView(store, page, listing)}
+  const services = found?.services ?? sortByName(listing.services);
+  const folders = sortNaturally(found?.folders ?? listing.folders);
+  return html`${toolbar(page, services, rootFolder)}
+    ${folders.length > 0 && folderChips(store, page, folders, listing)}
+    ${serviceTable(page, services, { withFolder: true })}
+    ${search !== '' && services.length > 0 && html`<p><a href="${page.here()}">All services</a></p>`}
     <p class="hint">
       Programs read all services over SOAP: see <a href="${soapPath}">the SOAP service</a> and its
       <a href="${soapPath}?wsdl">WSDL</a>.
     </p>`;
 }
 
-function contentsView(store: Reader, page: PageContext<unknown>, listing: Listing): Html {
-  return html`<section aria-labelledby="folders">
-      <h2 id="folders">Folders</h2>
-      ${folderTable(store, page, listing.folders, listing)}
-    </section>
-    <section aria-labelledby="services">
-      <h2 id="services">Services in the root</h2>
-      ${serviceTable(page, servicesIn(listing, rootFolder))}
-    </section>`;
-}
+const maxChips = 100;
 
-function searchView(
+/** Links to the folders, with how many services each has. */
+function folderChips(
   store: Reader,
   page: PageContext<unknown>,
-  listing: Listing,
-  { services, folders }: Pick<Listing, 'folders' | 'services'>,
-  query: string,
+  folders: readonly string[],
+  { byFolder }: Listing,
 ): Html {
-  return html`<section aria-labelledby="found">
-      <h2 id="found">${formatCount(services.length, 'service')} for “${query}”</h2>
-      ${serviceTable(page, services, { withFolder: true })}
-    </section>
-    ${
-      folders.length > 0 &&
-      html`<section aria-labelledby="folders">
-        <h2 id="folders">${formatCount(folders.length, 'folder')} for “${query}”</h2>
-        ${folderTable(store, page, folders, listing)}
-      </section>`
-    }
-    <p><a href="${page.here()}">All folders and services</a></p>`;
+  const rest = folders.length - maxChips;
+  return html`<nav class="chips" aria-label="Folders">
+    ${folders.slice(0, maxChips).map(
+      (name) =>
+        html`<a class="chip" href="${page.href('services', name)}" title="${excerptOf(findFolder(store, name)?.description ?? '')}"
+          ><bdi>${name}</bdi> ${formatNumber(byFolder.get(name)?.length ?? 0)}</a
+        > `,
+    )}
+    ${rest > 0 && html`<span class="hint">and ${formatCount(rest, 'folder')} more: search for their names</span>`}
+  </nav>`;
 }
 
 export function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>): Html {
@@ -91,20 +83,12 @@ export function folderView({ catalogCache }: BrowseOptions, page: PageContext<Fo
   const mayDelete = all.length === 0 && mayCall(page.caller, 'publisher');
   const everywhere = `${page.href('services')}?${new URLSearchParams({ q: search }).toString()}`;
   return html`${toolbar(page, services, folderName)}
-    <section aria-labelledby="services">
-      <h2 id="services">Services in this folder</h2>
-      ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
-      ${search !== '' && html`<p><a href="${everywhere}">Search all folders for “${search}”</a></p>`}
-    </section>
+    ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
+    ${search !== '' && html`<p><a href="${everywhere}">Search all folders for “${search}”</a></p>`}
     ${mayDelete && linkButton(page, page.here('deleteFolder'), 'Delete folder …', 'destructive')}`;
 }
 
-function toolbar(
-  page: PageContext<unknown>,
-  services: readonly Service[],
-  folderName: string,
-  count = services.length,
-): Html {
+function toolbar(page: PageContext<unknown>, services: readonly Service[], folderName: string): Html {
   const types = [...new Set(services.map((service) => service.type))].sort(compareNaturally);
   const type = page.query.get('type') ?? '';
   // A new service lies in the folder of the page.
@@ -117,33 +101,11 @@ function toolbar(
     },
     filters: types.length > 1 || type !== '' ? [renderSelect('type', 'Type', 'All types', types, type)] : [],
     keep: sortingIn(Object.fromEntries(page.query)),
-    count: formatCount(count, 'service'),
+    count: formatCount(services.length, 'service'),
     actions:
       mayCall(page.caller, 'publisher') &&
       html`${linkButton(page, page.href('services', 'createFolder'), 'Create folder', 'button second')}
         ${linkButton(page, `${page.href('services', 'createService')}${folder && `?${folder}`}`, 'Create service')}`,
-  });
-}
-
-/** Folders and services have their own start, so that paging through one list keeps the position in the other. */
-function folderTable(
-  store: Reader,
-  page: PageContext<unknown>,
-  names: readonly string[],
-  { byFolder }: Listing,
-): Html {
-  const list = selectEntries(sortNaturally(names), page, { ...size, place: 'startFolder' });
-  return renderEntries(page, list, {
-    noun: 'folder',
-    empty: renderEmpty('There are no folders here.'),
-    columns: [
-      {
-        label: 'Folder',
-        cell: (name) => html`<a href="${page.href('services', name)}"><bdi>${name}</bdi></a>`,
-      },
-      { label: 'Services', cell: (name) => formatNumber(byFolder.get(name)?.length ?? 0) },
-      { label: 'Description', cell: (name) => excerptOf(findFolder(store, name)?.description ?? '') },
-    ],
   });
 }
 
@@ -165,7 +127,10 @@ function serviceTable(
     },
     ...size,
   });
-  const folder: ListColumn<Service, never> = { label: 'Folder', cell: ({ folderName }) => folderName };
+  const folder: ListColumn<Service, never> = {
+    label: 'Folder',
+    cell: ({ folderName }) => (folderName === rootFolder ? '' : folderName),
+  };
   return renderEntries(page, list, {
     noun: 'service',
     empty: renderEmpty('There are no services here.'),

@@ -104,8 +104,18 @@ document.querySelectorAll('[data-zone]').forEach(enterLocalTime);
 function keepChoice(field) {
   const choice = field.querySelector('select');
   const time = field.querySelector('input');
+  const start = field.closest('form').querySelector('[data-start]');
   time.addEventListener('input', () => (choice.value = 'at'));
   choice.addEventListener('input', () => choice.value === 'at' || (time.value = ''));
+  if (!start) return;
+  const nameStart = () => {
+    const at = choice.value === 'at' ? new Date(time.value) : new Date(Number(choice.value));
+    const [weekday, month, day, , clock = ''] = at.toString().split(' ');
+    const when = clock ? `for ${weekday} ${Number(day)} ${month}, ${clock.slice(0, 5)}` : 'the upgrade';
+    start.textContent = choice.value === '' ? 'Start the upgrade' : `Schedule ${when}`;
+  };
+  nameStart();
+  field.addEventListener('input', nameStart);
 }
 
 document.querySelectorAll('.when').forEach(keepChoice);
@@ -394,12 +404,10 @@ function keepLive() {
 keepLive();
 
 /** The form contains the boxes of all rows. */
-function offerSelectAll(form) {
-  const boxes = () => [...form.elements].filter(({ type }) => type === 'checkbox');
-  addButton(document.querySelector('.toolbar .chips'), 'Select all on this page', () =>
-    boxes().forEach((box) => (box.checked = true)),
-  );
-}
+document.addEventListener('change', ({ target }) => {
+  if (!target.matches('[data-select-all]')) return;
+  for (const box of target.form.elements) if (box.type === 'checkbox') box.checked = target.checked;
+});
 
 /** The arrow keys move through the menu of a row. */
 document.addEventListener('keydown', (event) => {
@@ -419,8 +427,6 @@ function restoreAddress({ value }) {
 
 for (const next of document.querySelectorAll('.sign-in [name="next"]')) restoreAddress(next);
 
-for (const form of document.querySelectorAll('.bulk')) offerSelectAll(form);
-
 /** The links that filter a list keep what the reader has entered beside them. */
 document.addEventListener('click', ({ target }) => {
   const link = target.closest('.toolbar .chips a');
@@ -430,12 +436,28 @@ document.addEventListener('click', ({ target }) => {
   if (link) link.href = url;
 });
 
+const isTyping = ({ target }) => target.closest('input:not([type="checkbox"]), textarea, select');
+
+/** The next or the previous row of a list. */
+function moveToRow(step) {
+  const rows = [...document.querySelectorAll('.list tbody tr, main :is(.findings, .recent) li')];
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  rows[at < 0 ? 0 : at + step]?.querySelector('a, button')?.focus();
+}
+
+/** `j`, `k` and `?`, which shows all keys. */
+document.addEventListener('keydown', (event) => {
+  const { key, ctrlKey, metaKey, altKey } = event;
+  if (isTyping(event) || ctrlKey || metaKey || altKey) return;
+  if (key === 'j' || key === 'k') moveToRow(key === 'j' ? 1 : -1);
+  if (key === '?') document.getElementById('keys')?.togglePopover();
+});
+
 /** `/` and Ctrl-K lead to the search. */
 function offerSearchKeys(input) {
   document.addEventListener('keydown', (event) => {
-    const isTyping = event.target.closest('input, textarea, select');
     const isAsked =
-      (event.key === '/' && !isTyping) || (event.key === 'k' && (event.ctrlKey || event.metaKey));
+      (event.key === '/' && !isTyping(event)) || (event.key === 'k' && (event.ctrlKey || event.metaKey));
     if (!isAsked) return;
     event.preventDefault();
     input.focus();

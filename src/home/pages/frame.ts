@@ -34,7 +34,7 @@ export function navigation(store: ReadableStore, now: () => number): readonly Na
     { ...upgradePage, name: 'Jobs', path: ['system', 'jobs'] },
     { ...upgradePage, name: 'Maintenance windows', path: ['system', 'upgrades', 'config'] },
     { ...otherPage, name: 'Users', path: ['security', 'users'] },
-    { ...otherPage, name: 'Keys', path: ['security', 'keys'] },
+    { ...otherPage, name: 'Keys', path: ['security', 'keys'], also: ['security', 'self', 'keys'] },
     { ...otherPage, name: 'Audit trail', path: ['system', 'audit'] },
     { ...otherPage, name: 'Uploads', path: ['uploads'] },
     { ...otherPage, name: 'Read-only mode', path: ['mode'] },

@@ -87,3 +87,8 @@ function repairTargets(reader: Reader, failed: Job): string[] {
   const isPatchHop = currentHop(failed)?.isRelease === false;
   return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
 }
+
+/** Whether a failed job has left deployments with images of the version that it was installing. */
+export function hasMixture({ workloadsDone, timeline }: Job): boolean {
+  return workloadsDone > timeline.components.reduce((sum, { kept = 0 }) => sum + kept, 0);
+}

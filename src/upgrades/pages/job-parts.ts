@@ -83,11 +83,6 @@ export function mixtureText({ operation, workloadsDone, hops }: Job, { steps }: 
     : `${done} of ${formatCount(namesOf(moves), 'deployment')} already ${done === 1 ? 'runs' : 'run'} the ${images} images.`;
 }
 
-/** Whether a failed job has left deployments with images of the version that it was installing. */
-export function hasMixture({ workloadsDone, timeline }: Job): boolean {
-  return workloadsDone > timeline.components.reduce((sum, { kept = 0 }) => sum + kept, 0);
-}
-
 /** Of a patch that has failed or was cancelled, and has put back all that it had changed. */
 export function restoredText({ kind, state, from, startedAt, reverting, timeline }: Job): string {
   const isRestored = ['failed', 'cancelled'].includes(state) && kind === 'patch' && !reverting;

@@ -6,7 +6,7 @@ import { html, type Html } from '../../lib/html.ts';
 import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isOpen, newestJob } from '../jobs/job-table.ts';
-import { findJobToRepair, reasonNotToStart } from '../jobs/job-to-repair.ts';
+import { findJobToRepair, hasMixture, reasonNotToStart } from '../jobs/job-to-repair.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import {
   currentManifest,
@@ -18,7 +18,7 @@ import {
 } from '../versions/deployment.ts';
 import { findPath, newestReachable, planHops } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { hasMixture, lastJobs, repairText, rollbackLink } from './job-parts.ts';
+import { lastJobs, repairText, rollbackLink } from './job-parts.ts';
 import { jobSummary } from './jobs.ts';
 import { driftView, nothingToInstall, versionName, wizardHref } from './versions.ts';
 import { windowLine } from './windows.ts';

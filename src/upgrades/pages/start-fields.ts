@@ -19,9 +19,19 @@ export function whenParts(read: () => WindowsNow): Parts {
 }
 
 /** Outside of the windows, the next one is chosen at first. */
-function renderWhen({ text, problems, isRequired }: EnteredParts, { windows, now }: WindowsNow): Html {
+function nextOpening({ windows, now }: WindowsNow): string | undefined {
   const state = windowsAt(windows, now);
-  const opensAt = state.open || state.opensAt === null ? undefined : String(state.opensAt);
+  return state.open || state.opensAt === null ? undefined : String(state.opensAt);
+}
+
+/** The script adds the time that is chosen. */
+export function startButton(text: string | undefined, at: WindowsNow): Html {
+  const isLater = (text ?? nextOpening(at) ?? '') !== '';
+  return html`<button class="primary" data-start>${isLater ? 'Schedule' : 'Start'} the upgrade</button>`;
+}
+
+function renderWhen({ text, problems, isRequired }: EnteredParts, { windows, now }: WindowsNow): Html {
+  const opensAt = nextOpening({ windows, now });
   const entered = text ?? opensAt ?? '';
   const isTime = entered !== '' && entered !== opensAt;
   const isWrong = problems.length > 0;

@@ -22,7 +22,7 @@ import type { Workload } from '../executors/workloads.ts';
 import { currentManifest, deployment, findVersion } from '../versions/deployment.ts';
 import { findPathToInstall } from '../versions/hops.ts';
 import { type Version, formatVersion } from '../versions/manifest.ts';
-import { maintenanceWindows, windowsAt } from '../schedule/windows.ts';
+import { type MaintenanceWindow, maintenanceWindows, windowsAt } from '../schedule/windows.ts';
 import {
   type EnteredSetting,
   enteredSettings,
@@ -31,6 +31,7 @@ import {
   toUpgradeSettings,
 } from './settings.ts';
 import { linkJob } from './job-parts.ts';
+import { startButton } from './start-fields.ts';
 import { versionName, wizardHref } from './versions.ts';
 import { windowText } from './windows.ts';
 
@@ -48,6 +49,13 @@ type WizardOptions = {
   readonly executor: Executor;
   readonly start: StartFields;
 };
+
+export function wizardTitle(store: ReadableStore, entered: FormPage['entered']): string {
+  const { versionManifest: id } = readFields(fields, entered).values;
+  const version =
+    id === undefined ? undefined : findVersion(currentManifest(store), store.read(deployment), id);
+  return version ? `Upgrade to ${versionName(version)}` : 'Upgrade';
+}
 
 /** Undefined for a form that is not one of the wizard. `known` is the plan for what was entered. */
 export async function upgradeWizard(
@@ -93,15 +101,12 @@ export async function upgradeWizard(
   const settings =
     version !== undefined && entered.length > 0 && settingsForm(version, entered, visible, page);
 
-  return html`<section aria-labelledby="upgrade">
-    <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${prepared.to})` : id}</h2>
-    ${stepsView(entered.length > 0, isPlanned)}
+  return html`${stepsView(entered.length > 0, isPlanned)}
     ${visible.length > 0 ? renderProblems(found, { takesFocus: error !== undefined }) : error && !isPlanned && renderProblems(error)}
     ${asksForPlan && !isBlocked && preflightView(prepared, problems, entered, windowCheck(store, page.now))}
     ${version && isPlanned && planView(version, prepared, entered, { store, settings, start, error, page })}
     ${!isPlanned && !isBlocked && settings}
-    <p><a href="${page.href('system', 'upgrades', 'available')}">Choose another version</a></p>
-  </section>`;
+    <p><a href="${page.href('system', 'upgrades', 'available')}">Choose another version</a></p>`;
 }
 
 /** Without a session, the form would be refused. */
@@ -213,7 +218,7 @@ function preflightView(
     ...window,
     ...notices.map((text): Check => ({ name: 'Notice', result: 'warning', text })),
   ];
-  return html`<h3>Preflight</h3>
+  return html`<h2>Preflight</h2>
     <ul class="checks">
       ${checks.map(
         ({ name, result, text }) =>
@@ -266,7 +271,7 @@ function planView(
     .flatMap(({ installs }) => installs)
     .slice(0, -1)
     .flatMap((id) => findVersion(currentManifest(store), store.read(deployment), id) ?? []);
-  return html`<h3>Plan</h3>
+  return html`<h2>Plan</h2>
     <p>
       From <strong>${from}</strong> to <strong>${to}</strong>${
         others.length > 0 && `, through ${formatList(others.map(formatVersion))}`
@@ -290,7 +295,7 @@ function planView(
         ${settings}
       </details>`
     }
-    ${startForm(version, prepared, entered, options)}
+    ${startForm(version, prepared, entered, { ...options, windows: store.read(maintenanceWindows) })}
     <details>
       <summary>The images of ${formatUpdates(plan)}</summary>
       ${imageTable(prepared)}
@@ -348,11 +353,15 @@ function cutTable(label: string, columns: readonly string[], rows: readonly Row[
   ${rest > 0 && html`<p>… and ${formatNumber(rest)} more${end}</p>`}`;
 }
 
+type StartOptions = Pick<PlanOptions, 'start' | 'error' | 'page'> & {
+  readonly windows: readonly MaintenanceWindow[];
+};
+
 function startForm(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { start, error, page }: Pick<PlanOptions, 'start' | 'error' | 'page'>,
+  { start, error, page, windows }: StartOptions,
 ): Html | false {
   if (page.isReadOnly) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return false;
@@ -374,6 +383,6 @@ function startForm(
     ${hiddenFields(fields)} ${view('startAt')} ${view('ignoreWindows')}
     <p class="hint">At a later time, the upgrade is checked again, and starts only if its plan is the same.</p>
     ${hasRelease(prepared) && view('confirmVersion', { label, description: '', isRequired: true })} ${error && renderProblems(error)}
-    <p><button class="primary">Start the upgrade</button></p>
+    <p>${startButton(page.entered.startAt, { windows, now: page.now })}</p>
   </form>`;
 }

@@ -134,7 +134,12 @@ async function columnsOf(
   const undeliveredOf = ({ webhook }: ListedWebhook) => counts.get(webhook.id) ?? 0;
   const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
   return [
-    { label: 'Webhook', sort: 'name', cell: ({ webhook }) => renderName(page, store, webhook) },
+    {
+      label: 'Webhook',
+      sort: 'name',
+      cell: ({ webhook }) => renderName(page, store, webhook),
+      box: canSelect(page) && selectAll,
+    },
     {
       label: 'Health',
       sort: 'health',
@@ -167,6 +172,8 @@ async function columnsOf(
     },
   ];
 }
+
+const selectAll = html`<input type="checkbox" form="bulk" data-select-all data-needs-script autocomplete="off" aria-label="Select all on this page" />`;
 
 function renderName(page: PageContext<unknown>, store: ReadableStore, webhook: Webhook): Html {
   const { id, name, service } = webhook;

@@ -194,7 +194,7 @@ export function renderPage(layout: Layout, content: Html, api?: Html): Page {
 }
 
 /** The script shows it. */
-const keysView = html`<p id="keys" popover role="dialog" aria-label="Keys">
+const keysView = html`<p id="shortcuts" popover role="dialog" aria-label="Keys">
   <kbd>/</kbd> Search · <kbd>j</kbd> <kbd>k</kbd> Next and previous row of a list · <kbd>?</kbd> These keys
 </p>`;
 

@@ -450,7 +450,7 @@ document.addEventListener('keydown', (event) => {
   const { key, ctrlKey, metaKey, altKey } = event;
   if (isTyping(event) || ctrlKey || metaKey || altKey) return;
   if (key === 'j' || key === 'k') moveToRow(key === 'j' ? 1 : -1);
-  if (key === '?') document.getElementById('keys')?.togglePopover();
+  if (key === '?') document.getElementById('shortcuts')?.togglePopover();
 });
 
 /** `/` and Ctrl-K lead to the search. */

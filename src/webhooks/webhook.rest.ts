@@ -100,7 +100,7 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
     .int()
     .nonnegative()
     .describe(
-      `How many deliveries were neither delivered, redelivered nor dismissed, counted up to ${formatNumber(maxUndelivered)}.`,
+      `How many deliveries were neither delivered nor dismissed, redelivered ones until their redelivery is delivered, counted up to ${formatNumber(maxUndelivered)}.`,
     ),
   undeliveredIsExact: z.boolean().describe('false: there are more.'),
   failures: z

@@ -194,6 +194,23 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(await count(store, ['a'], { requestedAt: 9 })).toEqual({});
     });
 
+    it('counts pending redeliveries too if asked, claimed ones included', async ({ store }) => {
+      const [a1, b1] = [missed('a1', 1), missed('b1', 1)];
+      await publish(store, a1, b1, delivery('a2', 2));
+      await enqueue(store, redeliveryOf(a1, 'a3', 5), redeliveryOf(a1, 'a4', 6), redeliveryOf(b1, 'b2', 6));
+      await claim(store, 9);
+      expect(await count(store, ['a', 'b'])).toEqual({ a: 1, b: 1 });
+      const given = { withPending: true, filter: { states: [] } };
+      expect(await count(store, ['a', 'b', 'c'], given)).toEqual({ a: 2, b: 1 });
+      expect(await count(store, ['a'], { withPending: true })).toEqual({ a: 3 });
+      expect(await count(store, ['a'], { withPending: true, most: 2 })).toEqual({ a: 2 });
+      const bounded = { ...given, webhooks: [{ id: 'a', endedAfter: 5 }] };
+      expect(await count(store, [], bounded)).toEqual({ a: 1 });
+      await end(store, 'a3', 10);
+      await end(store, 'a4', 10, 'failed');
+      expect(await count(store, ['a', 'b'], given)).toEqual({ b: 1 });
+    });
+
     it('stops at the bound of each webhook', async ({ store }) => {
       await publish(store, ...['a1', 'a2', 'a3', 'b1', 'b2', 'b3'].map((id, n) => missed(id, n)));
       expect(await count(store, ['a', 'b'], { most: 2 })).toEqual({ a: 2, b: 2 });

@@ -201,7 +201,7 @@ describe('what was not delivered', () => {
     );
   beforeEach(() => hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1000' }));
 
-  it('counts until it is redelivered, and makes a webhook behind', async () => {
+  it('counts until its redelivery is delivered, and makes a webhook behind', async () => {
     const { id } = await hooks.register();
     expect(await stateOf(id)).toEqual(['ok', 0, true]);
     await fail('e1', 'e2');
@@ -209,6 +209,16 @@ describe('what was not delivered', () => {
     await hooks.act(`${id}/redeliver`, { eventId: 'e1' });
     await hooks.settle();
     expect(await stateOf(id)).toEqual(['behind', 1, true]);
+    const { receiver } = hooks.httpClient;
+    hooks.httpClient.receiver = blackHole;
+    await hooks.act(`${id}/redeliver`);
+    for (const state of ['pending', 'failed']) {
+      await hooks.settle();
+      expect((await statesOf(id))[0]).toBe(state);
+      expect(await stateOf(id)).toEqual(['behind', 1, true]);
+      await hooks.runtime.advance(60_000);
+    }
+    hooks.httpClient.receiver = receiver;
     await hooks.act(`${id}/redeliver`);
     await hooks.settle();
     expect(await stateOf(id)).toEqual(['ok', 0, true]);

@@ -106,7 +106,15 @@ describe('a webhook', () => {
     const running = textOf(await see(`${all}/${id}`));
     expect(running).toContain('A redelivery is running.');
     expect(running).not.toMatch(/Redeliver \d/);
+    const { receiver } = hooks.httpClient;
+    hooks.httpClient.receiver = blackHole;
     await hooks.runtime.advance(1000);
+    const pending = textOf(await see(`${all}/${id}`));
+    expect(pending).toContain('2 events not delivered 2: An attempt is in progress or due. Dismiss 2 events');
+    expect(pending).not.toMatch(/Redeliver \d/);
+    expect(textOf(await see(all))).not.toMatch(/Redeliver \d/);
+    hooks.httpClient.receiver = receiver;
+    await hooks.runtime.advance(60_000);
     expect(hooks.arrivals).toHaveLength(2);
     expect(textOf(await see(`${all}/${id}`))).not.toContain('not delivered');
   });

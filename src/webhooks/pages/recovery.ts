@@ -7,7 +7,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import { stateMeanings } from '../fields.rest.ts';
 import type { DeliveryFilter } from '../queue/delivery-filter.ts';
 import { recoverableStates } from '../queue/delivery.ts';
-import { countMatched, countUndelivered, listRedeliveries } from '../queue/redelivery.ts';
+import { countMatched, countUndelivered, listRedeliveries, undeliveredStates } from '../queue/redelivery.ts';
 import { type Webhook, listWebhooks, maxUndelivered, webhooks } from '../webhook.ts';
 import { webhookHref } from './parts.ts';
 
@@ -30,13 +30,15 @@ export async function renderRecovery(
   const isRunning = listRedeliveries(store, webhook.id).length > 0;
   if (undelivered === 0 && !isRunning) return false;
   const kinds: Html[] = [];
-  for (const state of recoverableStates) {
+  let recoverable = 0;
+  for (const state of undeliveredStates) {
     const count =
       (await countUndelivered(store, [webhook], page.now, { states: [state] })).get(webhook.id) ?? 0;
+    if (state !== 'pending') recoverable += count;
     if (count > 0) kinds.push(html`<li>${formatBounded(count)}: ${stateMeanings[state]}</li> `);
   }
   const events = formatEvents(undelivered);
-  const recover = !isRunning && recoveryButton(page, webhook, undelivered);
+  const recover = !isRunning && recoverable > 0 && recoveryButton(page, webhook, recoverable);
   const dismiss = webhookHref(page, webhook.id, 'dismiss');
   return html`${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
     ${

@@ -19,7 +19,7 @@ import { boxName } from '../../rest/fields.ts';
 import type { PageContext, View } from '../../rest/view.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { maxWebhookIds } from '../fields.rest.ts';
-import { countUndelivered, readHealths } from '../queue/redelivery.ts';
+import { countRecoverable, countUndelivered, readHealths } from '../queue/redelivery.ts';
 import { type HealthView, type Webhook, healths } from '../webhook.ts';
 import {
   compareHealth,
@@ -130,6 +130,7 @@ async function columnsOf(
   const outcomes = await store.deliveries.lastOutcomes(ids);
   const listed = shown.map(({ webhook }) => webhook);
   const counts = await countUndelivered(store, listed, page.now);
+  const recoverable = (await countRecoverable(store, listed, page.now)).counts;
   const sparkline = await readSparklines(store, listed, page.now);
   const undeliveredOf = ({ webhook }: ListedWebhook) => counts.get(webhook.id) ?? 0;
   const lastOf = ({ webhook }: ListedWebhook) => newest.get(webhook.id);
@@ -168,7 +169,7 @@ async function columnsOf(
     },
     {
       label: 'Actions',
-      cell: (one) => renderRowMenu(page, one.webhook, undeliveredOf(one)),
+      cell: (one) => renderRowMenu(page, one.webhook, recoverable.get(one.webhook.id) ?? 0),
     },
   ];
 }
@@ -214,17 +215,17 @@ function renderBulk(page: PageContext<unknown>): Html {
   </form>`;
 }
 
-function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, undelivered: number): Html | '' {
+function renderRowMenu(page: PageContext<unknown>, webhook: Webhook, recoverable: number): Html | '' {
   const { id, name, active } = webhook;
   const deactivate = formHref(page, webhookHref(page, id, 'deactivate'));
   return renderMenu(id, name, [
     renderPing(page, id),
     !active && renderActivate(page, id),
     active &&
-      undelivered > 0 &&
+      recoverable > 0 &&
       pageButton(page, {
         action: webhookHref(page, id, 'redeliver'),
-        label: `Redeliver ${formatBounded(undelivered)} not delivered`,
+        label: `Redeliver ${formatBounded(recoverable)} not delivered`,
       }),
     html`<a href="${webhookHref(page, id, 'deliveries')}">Deliveries</a>`,
     linkButton(page, formHref(page, webhookHref(page, id, 'edit')), 'Edit', 'plain'),

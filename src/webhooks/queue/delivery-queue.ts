@@ -53,7 +53,10 @@ export type DeliveryQueue = {
   find: (id: string) => Promise<Delivery | undefined>;
   /** One page of the deliveries that match, newest first. */
   page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
-  /** How many deliveries of each given webhook a redelivery repeats. Webhooks without any are absent. */
+  /**
+   * How many deliveries of each given webhook a redelivery repeats, and with `withPending` how many redeliveries are
+   * pending. Webhooks without any are absent.
+   */
   countMatched: (request: CountRequest) => Promise<Counted>;
   /**
    * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if
@@ -133,6 +136,8 @@ export type CountRequest = Pick<Redelivery, 'filter' | 'requestedAt'> & {
   readonly webhooks: readonly (Pick<Webhook, 'id'> & Pick<Redelivery, 'endedAfter'>)[];
   /** The count of each webhook ends here. */
   readonly most: number;
+  /** Also counts pending redeliveries that were created after `endedAfter`, whatever the filter is. */
+  readonly withPending?: boolean;
 };
 
 export type RedeliveryBatch = {

@@ -104,17 +104,24 @@ export async function countMatched(
 
 type UndeliveredOptions = { readonly most?: number; readonly states?: readonly DeliveryState[] };
 
-/** How many deliveries of each webhook were neither delivered nor dismissed, but at most one beyond `most`. */
+/** The states of what is undelivered. Of the pending ones, only redeliveries are. */
+export const undeliveredStates = ['pending', ...recoverableStates] as const satisfies DeliveryState[];
+
+/**
+ * How many deliveries of each webhook were neither delivered nor dismissed, but at most one beyond `most`. A redelivered
+ * one counts until its redelivery is delivered.
+ */
 export async function countUndelivered(
   store: ReadableStore,
   chosen: readonly Webhook[],
   requestedAt: number,
   options?: UndeliveredOptions,
 ): Promise<ReadonlyMap<string, number>> {
-  return (await countRecoverable(store, chosen, requestedAt, options)).counts;
+  return (await countRecoverable(store, chosen, requestedAt, { states: undeliveredStates, ...options }))
+    .counts;
 }
 
-/** The same, and whether these are all. */
+/** Likewise, but without those that are being redelivered, and whether these are all. */
 export function countRecoverable(
   { deliveries }: ReadableStore,
   chosen: readonly Webhook[],
@@ -126,6 +133,7 @@ export function countRecoverable(
     filter: { states },
     requestedAt,
     most: most + 1,
+    withPending: states.includes('pending'),
   });
 }
 

@@ -149,6 +149,7 @@ create table queue (
 ) with (fillfactor = 50);
 create index queue_free on queue (webhook_id, priority, since, number) where claimed_by is null;
 create index queue_claimed on queue (claimed_by, claim) where claimed_by is not null;
+create index queue_redeliveries on queue (webhook_id, created_at) where redelivery_of is not null;
 create index queue_late on queue (event_number) where is_late;
 create sequence claim_numbers;
 

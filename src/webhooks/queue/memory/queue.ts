@@ -51,6 +51,8 @@ type WebhookLists = {
   readonly deliveries: Map<string, Delivery>;
   /** Pending deliveries that are not claimed, by priority. */
   readonly waiting: Readonly<Record<0 | 1 | 2, WaitingList>>;
+  /** Pending redeliveries, claimed ones included, by id. */
+  readonly repeats: Map<string, Delivery>;
 };
 
 export type DeliveryDump = {
@@ -174,10 +176,14 @@ export class MemoryDeliveries {
         isTotalExact: count <= maxCountedDeliveries,
       };
     },
-    countMatched: async ({ webhooks: chosen, filter, requestedAt, most }) => {
+    countMatched: async ({ webhooks: chosen, filter, requestedAt, most, withPending = false }) => {
       const counts = new Map<string, number>();
       for (const { id, endedAfter } of chosen) {
         let count = 0;
+        for (const { createdAt } of (withPending && this.#byWebhook.get(id)?.repeats.values()) || []) {
+          if (count >= most) break;
+          if (createdAt > (endedAfter ?? -1)) count += 1;
+        }
         for (const delivery of this.#finished.of(id)) {
           if (count >= most) break;
           if (matchesRedelivery(delivery, { filter, requestedAt, endedAfter })) count += 1;
@@ -394,6 +400,7 @@ export class MemoryDeliveries {
     if (delivery.state === 'pending') {
       this.#pending += 1;
       this.#pendingBytes += bytesOfPayload(delivery.event);
+      if (delivery.redeliveryOf !== null) lists.repeats.set(id, delivery);
       return;
     }
     this.#finished.add(delivery);
@@ -405,6 +412,7 @@ export class MemoryDeliveries {
     if (!delivery) return;
     if (delivery.state === 'pending') {
       this.#stopWaiting(delivery);
+      lists.repeats.delete(id);
       this.#pending -= 1;
       this.#pendingBytes -= bytesOfPayload(delivery.event);
     } else this.#finished.delete(delivery);
@@ -439,6 +447,7 @@ function createLists(): WebhookLists {
   return {
     deliveries: new Map(),
     waiting: { 0: new WaitingList(), 1: new WaitingList(), 2: new WaitingList() },
+    repeats: new Map(),
   };
 }
 

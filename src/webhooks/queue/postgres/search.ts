@@ -66,7 +66,8 @@ export class DeliverySearch {
   }
 
   /** Counts the finished deliveries of each webhook that match. Adds values. */
-  countByWebhook({ webhooks, most }: CountRequest): string {
+  countByWebhook({ webhooks, most, withPending = false }: CountRequest): string {
+    const limit = `limit ${this.#parameter(most)}::bigint`;
     const ids = this.#parameter(webhooks.map(({ id }) => id));
     const ends = this.#parameter(webhooks.map(({ endedAfter = -1 }) => endedAfter));
     // PostgreSQL expects few matches of a condition that it cannot estimate, and would choose another index.
@@ -77,9 +78,11 @@ export class DeliverySearch {
       ...(isBounded ? ['d.ended_at > w.ended_after'] : []),
       ...this.#conditions,
     ];
+    const pending = `union all select from queue q
+      where q.webhook_id = w.id and q.redelivery_of is not null and q.created_at > w.ended_after`;
     return `select w.id, c.count, n.is_emptied from unnest(${ids}::text[], ${ends}::bigint[]) w(id, ended_after) cross join lateral (
         select count(*) from (
-          select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} limit ${this.#parameter(most)}::bigint) d) c
+          select from ${this.#sourceOf(false)} d where ${conditions.join(' and ')} ${withPending ? pending : ''} ${limit}) d) c
       cross join lateral (select ${isEmptied('w.id')} as is_emptied) n
       where c.count > 0 or n.is_emptied`;
   }

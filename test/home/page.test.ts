@@ -92,7 +92,7 @@ describe('webhooks', () => {
     for (const name of 'abcdefghijkl')
       await server.register({ name, hookUrl: `https://${name}.example.com/` });
     await server.deliver();
-    const isOff = (name: string) =>
+    const isOff = (name: string): unknown =>
       expect.stringMatching(
         new RegExp(
           `^${name} was deactivated just now : 503\\. 12 events are waiting\\. Activate and redeliver 12 events$`,

@@ -92,7 +92,7 @@ it('while it is unavailable reads work, and writes are answered with 503', async
     const home = String((await steward.ask('/admin', asBrowser())).body.text);
     expect(home).toMatch(/id="connection"[^>]*>\s*The database cannot be reached since <time/);
     expect(home).toContain('Not known now.');
-    expect(home.match(/class="figure"><span class="none">–</g)).toHaveLength(3);
+    expect(home.match(/<dd[^>]*><span class="none">–</g)).toHaveLength(4);
     expect(home.split('<main')[1]).not.toMatch(
       /class="(good|warn)"|Accepts changes|No delivery|none yet|Everything works/,
     );

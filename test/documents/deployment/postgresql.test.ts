@@ -167,8 +167,8 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
       const body = readFileSync(join(checkout, 'test/golden/soap/GetFolders/request.xml'), 'utf8');
       const address = `http://127.0.0.1:${ports.get('8080')}/services`;
       const statuses: number[] = [];
-      let isOver = false;
-      const over = happening.finally(() => (isOver = true));
+      const over = new AbortController();
+      const happened = happening.finally(() => over.abort());
       do {
         const answer = await fetch(address, {
           method: 'POST',
@@ -177,8 +177,8 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
         });
         await answer.arrayBuffer();
         statuses.push(answer.status);
-      } while (!isOver);
-      await over;
+      } while (!over.signal.aborted);
+      await happened;
       return statuses;
     }
 

@@ -165,10 +165,12 @@ export function fillWsdl(
   template: string,
   { namespace, baseUrl, names, form, operations }: WsdlValues,
 ): string {
-  const complete = template.replaceAll(
-    / *<!-- each operation -->\n([^]*?) *<!-- end -->\n/g,
-    (_, part: string) => operations.map((name) => part.replaceAll('{operation}', name)).join(''),
-  );
+  const repeat = (text: string) => {
+    const [part = '', rest] = text.split('<!-- end -->\n');
+    if (rest === undefined) return text;
+    return operations.map((name) => part.replaceAll('{operation}', name)).join('') + rest;
+  };
+  const complete = template.split('<!-- each operation -->\n').map(repeat).join('');
   const values = {
     '{catalog_namespace}': namespace,
     '{base_url}': baseUrl,

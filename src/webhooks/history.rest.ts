@@ -58,7 +58,8 @@ export function historyResource<S>(
       const webhook = webhookOf(subject);
       const request = { webhookIds: webhook && [webhook.id], from, to };
       const counted = await store.deliveries.history(request);
-      const since = Math.max(counted.since, webhook?.createdAt ?? 0, now - historyMs);
+      // The clock may have been set back since.
+      const since = Math.min(now, Math.max(counted.since, webhook?.createdAt ?? 0, now - historyMs));
       return {
         hours: everyHour({ ...counted, since }, request).map(
           ({ attempts, durationMs, webhookId: _webhookId, ...hour }) => ({

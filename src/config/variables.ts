@@ -262,12 +262,12 @@ const webhookLimits = {
     ),
   WEBHOOK_HISTORY: integerText(0, 10_000)
     .default(100)
-    .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
+    .describe('How many delivered deliveries and pings are kept for each webhook.'),
   WEBHOOK_RECOVERABLE: integerText(0, 1_000_000)
     .default(10_000)
     .describe(
-      'How many failed, missed and discarded deliveries are kept for each webhook until they are redelivered. ' +
-        'Without STORE_URL, at most 64 MiB of all webhooks together.',
+      'How many failed, missed and discarded deliveries are kept for each webhook, and as many that were redelivered. ' +
+        'Without STORE_URL, at most 64 MiB of each of all webhooks together.',
     ),
   WEBHOOK_MAX_PENDING: integerText(1, 10_000_000)
     .default(100_000)

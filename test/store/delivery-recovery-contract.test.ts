@@ -271,18 +271,23 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect(store.deliveries.evicted()).toBe(1);
     });
 
-    it('counts a redelivered delivery with those that need no recovery, by the time it ended', async () => {
-      const store = await open({ deliveries: { history: 1, recoverable: 9 } });
-      await publish(store, missed('a1', 1), missed('a2', 3), delivery('a3', 2));
+    it('keeps redelivered ones apart, as many as recoverable ones, by the time they ended', async () => {
+      const store = await open({ deliveries: { history: 1, recoverable: 2 } });
+      await publish(store, missed('a1', 1), missed('a2', 4), delivery('a4', 2), delivery('a5', 2));
       await claim(store, 2);
-      await end(store, 'a3', 2);
-      const redelivery = await request(store);
-      expect(await store.deliveries.redeliver(redelivery, portion())).toEqual({ created: 2, isDone: true });
+      await end(store, 'a4', 2);
+      await end(store, 'a5', 6);
       const finished = async () =>
         (await store.deliveries.page({ states: ['delivered', 'missed'] }, 0, 9)).deliveries.map(
           ({ id }) => id,
         );
-      await expect.poll(finished, eventually).toEqual(['a2']);
+      const redelivery = await request(store);
+      expect(await store.deliveries.redeliver(redelivery, portion())).toEqual({ created: 2, isDone: true });
+      await expect.poll(finished, eventually).toEqual(['a2', 'a5', 'a1']);
+      await publish(store, missed('a6', 3), missed('a7', 5));
+      await expect.poll(finished, eventually).toEqual(['a7', 'a2', 'a6', 'a5', 'a1']);
+      expect(await store.deliveries.redeliver(redelivery, portion())).toEqual({ created: 2, isDone: true });
+      await expect.poll(finished, eventually).toEqual(['a7', 'a2', 'a5']);
       expect(store.deliveries.evicted()).toBe(0);
     });
   });

@@ -43,14 +43,18 @@ describe('finished deliveries of more than 64 MiB', () => {
     expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
   });
 
-  it('are removed in the order they finished after one of them was redelivered', async () => {
+  it('are removed in the order they finished after they were redelivered', async () => {
     const store = await openMemory();
     await publish(store, ...['a1', 'b1', 'b2'].map(large));
     await claim(store, 1);
     await end(store, 'a1', 2, 'failed');
-    await end(store, 'b1', 3);
-    await store.update((transaction) => transaction.deliveries.markRedelivered('a1', 'a2'));
-    await end(store, 'b2', 4);
+    await end(store, 'b1', 3, 'failed');
+    const mark = (id: string) =>
+      store.update((transaction) => transaction.deliveries.markRedelivered(id, `${id} again`));
+    await mark('b1');
+    await mark('a1');
+    await end(store, 'b2', 4, 'failed');
+    await mark('b2');
     expect([...(await list(store, 'a')), ...(await list(store, 'b'))].sort()).toEqual(['b1', 'b2']);
   });
 

@@ -25,7 +25,7 @@ import type { Reader } from '../../store/state.ts';
 import type { WebhookEvent } from '../event.ts';
 import type { Webhook } from '../webhook.ts';
 import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
-import type { AnnounceOptions, Delivery } from './delivery.ts';
+import type { AnnounceOptions, Delivery, FinishedKind } from './delivery.ts';
 import type { History, HistoryRequest } from './history.ts';
 import type { Counted, Redelivery } from './redelivery.ts';
 
@@ -225,11 +225,15 @@ export class LostClaim extends Error {
 
 /** Finished deliveries of each webhook. */
 export type DeliveryRetention = {
-  /** Those that need no recovery: delivered, redelivered, and pings. */
+  /** Those that need no recovery: delivered, and pings. */
   readonly history: number;
-  /** Those that a redelivery can recover. */
+  /** Those that a redelivery can recover, and as many that were redelivered. */
   readonly recoverable: number;
 };
+
+export function keptOf(kind: FinishedKind, { history, recoverable }: DeliveryRetention): number {
+  return kind === 'history' ? history : recoverable;
+}
 
 declare module '../../store/transaction.ts' {
   interface TransactionWrites {

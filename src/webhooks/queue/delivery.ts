@@ -143,9 +143,19 @@ export function waitingSince({ createdAt, attempts }: Delivery): number {
   return last ? endOf(last) : createdAt;
 }
 
-/** Whether a redelivery can recover the delivery. Retention keeps these apart from the others. */
-export function isRecoverable({ state, isPing, redeliveredAs }: Delivery): boolean {
-  return state !== 'pending' && state !== 'delivered' && !isPing && redeliveredAs === null;
+/** Retention limits each kind of finished deliveries by itself, so that none of them pushes out another. */
+export const finishedKinds = ['history', 'recoverable', 'redelivered'] as const;
+
+export type FinishedKind = (typeof finishedKinds)[number];
+
+export function kindOf({ state, isPing, redeliveredAs }: Delivery): FinishedKind {
+  if (state === 'delivered' || isPing) return 'history';
+  return redeliveredAs === null ? 'recoverable' : 'redelivered';
+}
+
+/** Whether a redelivery can recover the delivery. */
+export function isRecoverable(delivery: Delivery): boolean {
+  return delivery.state !== 'pending' && kindOf(delivery) === 'recoverable';
 }
 
 export function retryWaitMs({ notificationElapsedTimeInSeconds }: WebhookSettings): number {

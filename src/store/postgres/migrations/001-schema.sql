@@ -182,9 +182,9 @@ create table finished (
   attempts json,
   primary key (created_at, number)
 );
--- Retention counts those that can be recovered apart from the others.
+-- Retention counts those that can be recovered apart from the others, and those that were redelivered too.
 create index finished_retained on finished
-  (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, number desc);
+  (webhook_id, (case when state = 'delivered' or is_ping then 0 when redelivered_as is null then 1 else 2 end), ended_at desc, number desc);
 -- A page of a webhook is read state by state, newest first.
 create index finished_of_webhook on finished (webhook_id, state, created_at, number);
 -- Counts those that can be recovered. With the included columns, PostgreSQL checks filters without reading the rows.

@@ -350,7 +350,7 @@ export class MemoryDeliveries {
       this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
       changed.add(delivery.webhookId);
     }
-    this.#finished.sortHistory(changed);
+    this.#finished.sortRedelivered(changed);
     for (const webhookId of changed) this.#evict(webhookId);
   }
 

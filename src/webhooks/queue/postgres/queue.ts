@@ -32,7 +32,7 @@ import { mergeHistory, readHistory } from './history.ts';
 import { PendingCount } from './pending-count.ts';
 import { Publishing, noteStored } from './publishing.ts';
 import { redeliver } from './redelivering.ts';
-import { Trimmer, recoverable } from './retention.ts';
+import { Trimmer, kindColumn } from './retention.ts';
 import { type DeliveryRow, hasId, idValues, selectDelivery, toDelivery } from './rows.ts';
 import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
 import { UnusedEvents } from './unused-events.ts';
@@ -175,9 +175,9 @@ export class PostgresDeliveries implements DeliveryQueue {
          select ${pending} from processes p join queue q on q.claimed_by = p.id
          where q.claimed_by is not null and q.webhook_id = any($1)
          union all
-         select n.* from unnest($1::text[]) w(id) cross join (values (true), (false)) r(recoverable) cross join lateral (
+         select n.* from unnest($1::text[]) w(id) cross join generate_series(0, 2) k(kind) cross join lateral (
            select f.webhook_id, f.state, f.is_ping, f.ended_at, f.number, f.attempts from finished f
-           where f.webhook_id = w.id and ${recoverable} = r.recoverable
+           where f.webhook_id = w.id and ${kindColumn} = k.kind
            order by f.ended_at desc, f.number desc limit 1) n) d
        order by webhook_id, at desc, number desc`,
       [webhookIds],

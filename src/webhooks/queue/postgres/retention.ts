@@ -1,14 +1,14 @@
 // Removes the finished deliveries of a webhook beyond those that it keeps, the ones that finished first before others.
 import { isUnavailable } from '../../../lib/errors.ts';
 import type { Database } from '../../../store/postgres/database.ts';
-import type { DeliveryRetention } from '../delivery-queue.ts';
-import { type Delivery, isRecoverable } from '../delivery.ts';
+import { type DeliveryRetention, keptOf } from '../delivery-queue.ts';
+import { type Delivery, type FinishedKind, finishedKinds, kindOf } from '../delivery.ts';
 import type { UnusedEvents } from './unused-events.ts';
 
 /** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
 type RetentionGroup = {
   readonly webhookId: string;
-  readonly isRecoverable: boolean;
+  readonly kind: FinishedKind;
   readonly keep: number;
 };
 
@@ -18,8 +18,8 @@ type Noted = { readonly group: RetentionGroup; readonly count: number };
 /** A transaction deletes at most this many deliveries, so that no other write waits for long. */
 const batch = 1_000;
 
-/** SQL of `isRecoverable`, in the form of the index `finished_retained`. */
-export const recoverable = `(f.state in ('failed', 'missed', 'discarded') and not f.is_ping and f.redelivered_as is null)`;
+/** SQL of `kindOf`, as the place in `finishedKinds`, in the form of the index `finished_retained`. */
+export const kindColumn = `(case when f.state = 'delivered' or f.is_ping then 0 when f.redelivered_as is null then 1 else 2 end)`;
 
 /**
  * Deletes at most $5 deliveries beyond those that a group keeps, of those that ended at `since` or later. The result is
@@ -27,18 +27,18 @@ export const recoverable = `(f.state in ('failed', 'missed', 'discarded') and no
  */
 const trimStatement = `with deleted as (
     delete from finished f where f.ctid = any(array(
-      select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[], $4::bigint[]) t(webhook_id, recoverable, keep, since)
+      select r.ctid from unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[]) t(webhook_id, kind, keep, since)
       cross join lateral (
         select f.ctid from finished f
-        where f.webhook_id = t.webhook_id and ${recoverable} = t.recoverable and f.ended_at >= t.since
+        where f.webhook_id = t.webhook_id and ${kindColumn} = t.kind and f.ended_at >= t.since
         order by f.ended_at desc, f.number desc offset t.keep) r
-      limit $5)) returning f.event_number, f.webhook_id, f.ended_at, ${recoverable} as recoverable)
-  select webhook_id, recoverable, count(*), max(ended_at) as last, array_agg(distinct event_number::float8) as events
-  from deleted group by webhook_id, recoverable`;
+      limit $5)) returning f.event_number, f.webhook_id, f.ended_at, ${kindColumn} as kind)
+  select webhook_id, kind, count(*), max(ended_at) as last, array_agg(distinct event_number::float8) as events
+  from deleted group by webhook_id, kind`;
 
 type Trimmed = {
   readonly webhook_id: string;
-  readonly recoverable: boolean;
+  readonly kind: number;
   readonly count: number;
   readonly last: number;
   readonly events: readonly number[];
@@ -77,30 +77,27 @@ export class Trimmer {
 
   /** Notes webhooks that may keep more than they should: the limits were higher, or a process was killed. */
   noteAll(webhookIds: Iterable<string>): void {
-    for (const webhookId of webhookIds)
-      for (const isRecoverableGroup of [true, false]) this.#note(webhookId, isRecoverableGroup, 0);
+    for (const webhookId of webhookIds) for (const kind of finishedKinds) this.#note(webhookId, kind, 0);
   }
 
   noteFinished(delivery: Delivery): void {
-    if (delivery.state !== 'pending') this.#note(delivery.webhookId, isRecoverable(delivery), 1);
+    if (delivery.state !== 'pending') this.#note(delivery.webhookId, kindOf(delivery), 1);
   }
 
   noteDiscarded(webhookId: string, count: number): void {
-    this.#note(webhookId, true, count);
+    this.#note(webhookId, 'recoverable', count);
   }
 
   /** Notes that deliveries of a webhook were redelivered. */
   noteRedelivered(webhookId: string, count: number): void {
     // They ended earlier than others that are kept.
-    this.#trimmedTo.delete(keyOf(webhookId, false));
-    this.#note(webhookId, false, count);
+    this.#trimmedTo.delete(keyOf(webhookId, 'redelivered'));
+    this.#note(webhookId, 'redelivered', count);
   }
 
-  #note(webhookId: string, isRecoverableGroup: boolean, count: number): void {
-    const key = keyOf(webhookId, isRecoverableGroup);
-    const { retention } = this.#options;
-    const keep = isRecoverableGroup ? retention.recoverable : retention.history;
-    const group = { webhookId, isRecoverable: isRecoverableGroup, keep };
+  #note(webhookId: string, kind: FinishedKind, count: number): void {
+    const key = keyOf(webhookId, kind);
+    const group = { webhookId, kind, keep: keptOf(kind, this.#options.retention) };
     const noted = { group, count: count + (this.#finished.get(key)?.count ?? 0) };
     this.#finished.set(key, noted);
     if (isEnough(noted) && !this.#isTrimming) void this.#trimSoon();
@@ -148,17 +145,18 @@ export class Trimmer {
   async #deleteSome(groups: readonly RetentionGroup[], lasts: Map<string, number>): Promise<number> {
     const trimmed = await this.#options.database.write<Trimmed>(trimStatement, [
       groups.map(({ webhookId }) => webhookId),
-      groups.map((group) => group.isRecoverable),
+      groups.map(({ kind }) => finishedKinds.indexOf(kind)),
       groups.map(({ keep }) => keep),
-      groups.map((group) => this.#trimmedTo.get(keyOf(group.webhookId, group.isRecoverable)) ?? 0),
+      groups.map((group) => this.#trimmedTo.get(keyOf(group.webhookId, group.kind)) ?? 0),
       batch,
     ]);
     let deleted = 0;
-    for (const { webhook_id: id, recoverable: isRecoverableGroup, count, last, events } of trimmed) {
+    for (const { webhook_id: id, kind: place, count, last, events } of trimmed) {
+      const kind = finishedKinds[place] ?? 'history';
       this.#options.unused.note(events);
       deleted += count;
-      if (isRecoverableGroup) this.#evicted += count;
-      const key = keyOf(id, isRecoverableGroup);
+      if (kind === 'recoverable') this.#evicted += count;
+      const key = keyOf(id, kind);
       lasts.set(key, Math.max(last, lasts.get(key) ?? 0));
     }
     return deleted;
@@ -170,6 +168,6 @@ function isEnough({ group, count }: Noted): boolean {
   return count > Math.floor(group.keep / 5);
 }
 
-function keyOf(webhookId: string, isRecoverableGroup: boolean): string {
-  return `${isRecoverableGroup} ${webhookId}`;
+function keyOf(webhookId: string, kind: FinishedKind): string {
+  return `${kind} ${webhookId}`;
 }

@@ -58,7 +58,7 @@ async function startRelease(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Upload file' }).click();
   await page.getByLabel('Install the patches of the release too').selectOption('Yes');
   await page.getByRole('button', { name: 'Show the plan' }).click();
-  await page.getByRole('heading', { name: 'Plan', level: 3 }).waitFor();
+  await page.getByRole('heading', { name: 'Plan', level: 2 }).waitFor();
   // There is no way back, so the browser requires the version.
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
   const confirm = page.getByLabel(/^Type .* to confirm/).first();
@@ -293,7 +293,7 @@ describe.skipIf(!hasChromium)('a scheduled upgrade', patience, () => {
     await choice.selectOption('Now');
     expect(await control.inputValue()).toBe('');
     await control.fill(first.text);
-    await page.getByRole('button', { name: 'Start the upgrade' }).click();
+    await page.getByRole('button', { name: /^Schedule for / }).click();
     await expectState(page, 'Scheduled');
     const shown = first.text.replace('T', ' ');
     await page.getByText(`scheduled for ${shown}:00 GMT−`).first().waitFor();

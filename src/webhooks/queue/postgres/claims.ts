@@ -53,7 +53,8 @@ type OtherClaims = {
 
 /**
  * `rank` numbers the deliveries of a webhook, `place` those of a receiver. `emptied` has the webhooks whose deliveries are
- * being discarded or deleted: until that is done, they get only pings. `locked` checks again that a delivery is free: another process may have claimed it meanwhile.
+ * being discarded: until that is done, they get only pings. It also has those that were deleted: what was stored later is
+ * claimed, and then deleted. `locked` checks again that a delivery is free: another process may have claimed it meanwhile.
  */
 const claimDue = `with due as (
     select r.ctid, t.receiver, t.room, t.most, t.turn,
@@ -63,8 +64,11 @@ const claimDue = `with due as (
     cross join lateral (
       select q.ctid, q.priority, q.since, q.number from queue q
       where q.claimed_by is null and q.webhook_id = t.webhook_id and q.priority = t.priority and q.since between t.since and t.until
+        and q.number > coalesce((
+          select max(e.up_to) from emptied e where e.webhook_id = t.webhook_id and e.discarded_at is null), -1)
       order by q.since, q.number limit least(t.room, t.most)) r
-    where t.priority = 0 or not exists (select from emptied e where e.webhook_id = t.webhook_id)),
+    where t.priority = 0 or not exists (
+      select from emptied e where e.webhook_id = t.webhook_id and e.discarded_at is not null)),
   placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= most),
   chosen as (select ctid from placed where place <= room order by rank, turn limit $8::int),
   locked as (

@@ -81,7 +81,7 @@ export async function startPeer(url: string, { fails = () => false, executor: wo
     verify: (...given) => call(() => worker?.verify(...given), undefined),
     beginRollback: (...given) => call(() => worker?.beginRollback(...given), undefined),
     rollback: (...given) => call(() => worker?.rollback(...given), { isPatched: true }),
-    startTemplate: () => Promise.resolve(),
+    startTemplate: async (...given) => track(Promise.resolve(worker?.startTemplate(...given))),
     runTemplate: (...given) => call(() => worker?.runTemplate(...given), {}),
     stopTemplate: (...given) => call(() => worker?.stopTemplate(...given), undefined),
     check: (...given) => call(() => worker?.check(...given), undefined),

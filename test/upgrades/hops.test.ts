@@ -233,7 +233,9 @@ describe('an upgrade over several versions', () => {
     expect(current.messages).toHaveLength(cancelled.messageCount);
     const page = await server.get(`/admin/system/jobs/${jobId}?f=html&token=${admin}`);
     // The first hop has moved the three workloads of ADMIN twice, with the release and its patch; the next one would move them again.
-    expect(page.body).toMatch(/<li class="partial">[^]*?<strong>ADMIN<\/strong> <span>6 of 9 updates<\/span>/);
+    expect(page.body).toMatch(
+      /<li class="partial">[^]*?<strong>ADMIN<\/strong> <span>6 of 9 updates<\/span>/,
+    );
     expect((await toElevenOne()).statusCode).toBe(200);
     expect((await finish()).status.state).toBe('success');
   });

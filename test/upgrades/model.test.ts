@@ -40,9 +40,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 type ModelJob = {
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly target: string;
+  /** The version that was installed when it started. */
+  readonly from: string;
   readonly path: readonly string[];
   installed: ReadonlySet<string>;
   isBroken: boolean;
+  hasSucceeded: boolean;
 };
 
 /**
@@ -61,7 +64,9 @@ class Model {
     const isPatch = versions.length === 1 && versions[0]?.type === 'patch';
     const kind = asked.kind === 'rollback' ? 'rollback' : isPatch ? 'patch' : 'release';
     const path = versions.map(({ id }) => id);
-    return () => void this.#jobs.push({ kind, target, path, installed: new Set(), isBroken: false });
+    const from = newestInstalled(readDeployment(store)).id;
+    const state = { installed: new Set<string>(), isBroken: false, hasSucceeded: false };
+    return () => void this.#jobs.push({ kind, target, from, path, ...state });
   }
 
   observe({ store, installedSince }: System): void {
@@ -69,6 +74,7 @@ class Model {
     const job = store.read(newestJob);
     if (!newest || !job) return;
     newest.installed = installedSince();
+    newest.hasSucceeded = job.state === 'success';
     newest.isBroken = job.state === 'failed' && (newest.kind !== 'patch' || job.reverting !== null);
   }
 
@@ -79,7 +85,9 @@ class Model {
   mayStart(target: string, isRollback: boolean): boolean | undefined {
     const newest = this.#jobs.at(-1);
     const broken = newest?.isBroken ? [newest] : this.#broken();
-    const repaired = broken.filter((job) => !isRollback && repairTargetsOf(job).includes(target));
+    const repaired = broken.filter((job) =>
+      isRollback ? job.kind === 'rollback' && job.target === target : repairTargetsOf(job).includes(target),
+    );
     if (repaired.length === broken.length) return true;
     return repaired.length === 0 ? false : undefined;
   }
@@ -93,7 +101,7 @@ class Model {
       const wanted = [job.target, failedVersionOf(job)];
       const isRepaired = this.#jobs
         .slice(index + 1)
-        .some(({ installed }) => wanted.some((id) => installed.has(id)));
+        .some((later) => wanted.some((id) => later.installed.has(id)) || repairsRollback(later, job));
       return job.isBroken && !isRepaired;
     });
   }
@@ -102,7 +110,14 @@ class Model {
 const failedVersionOf = ({ path, installed, target }: ModelJob) =>
   path.find((id) => !installed.has(id)) ?? target;
 
+/** The same rollback, or an upgrade to the version that it started from. */
+function repairsRollback({ kind, target, hasSucceeded }: ModelJob, failed: ModelJob): boolean {
+  if (failed.kind !== 'rollback' || !hasSucceeded) return false;
+  return target === (kind === 'rollback' ? failed.target : failed.from);
+}
+
 function repairTargetsOf(job: ModelJob): string[] {
+  if (job.kind === 'rollback') return [job.from];
   if (job.kind !== 'release') return [];
   const failed = manifest.find(({ id }) => id === failedVersionOf(job));
   return [job.target, ...(failed?.type === 'release' ? [failed.id] : [])];

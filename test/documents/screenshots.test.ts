@@ -82,6 +82,7 @@ function mask(html: string): string {
     .replaceAll(/<time[^>]*>[^<]*<\/time>/g, '<time>')
     .replaceAll(/\b(data-(?:elapsed|run|remaining|after))="[^"]*"/g, '$1=""')
     .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|milliseconds|seconds?|minutes?|hours?|days?)\b/g, 'duration')
+    .replaceAll(/v1,[\w+/]+=*/g, 'v1,signature')
     .replaceAll(/localhost:\d+/g, 'localhost')
     .replaceAll(/\?v=[0-9a-f]{12}/g, '');
 }

@@ -52,7 +52,7 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
   const recorders = new WeakMap<FastifyRequest, BodyRecorder>();
   /** Calls whose first rule may depend on the operation. */
   const waiting = new WeakSet<FastifyRequest>();
-  /** Calls whose answer is cut off or drips, whoever gives it. */
+  /** Calls whose answer is cut off or drips, of the server itself or of a rule. */
   const slowed = new WeakMap<FastifyRequest, Respond>();
   const isSoapCall = (request: FastifyRequest) =>
     request.method === 'POST' && routeOf(request) === catalogPath;

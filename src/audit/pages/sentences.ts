@@ -1,4 +1,4 @@
-// What an entry of the audit trail says, as a sentence whose subject is the user, or the target of what the server did.
+// The sentence of an entry of the audit trail. Its subject is the user, or the target of what the server did.
 import type { AuditEntry } from '../../store/audit-entry.ts';
 
 /** The name of the target stands between the two parts. */
@@ -10,7 +10,7 @@ const predicates: Readonly<Record<string, string>> = {
   'Sign in at the identity provider': 'signed in at the identity provider',
   'Sign out': 'signed out',
   'Adopt a version': 'adopted a version',
-  'Change password': 'changed the own password',
+  'Change password': 'changed their password',
   'Dismiss undelivered': 'dismissed what was not delivered to',
   'End session': 'ended a session',
   'End sessions': 'ended the sessions of',

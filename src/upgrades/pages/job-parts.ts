@@ -83,7 +83,7 @@ export function mixtureText({ operation, workloadsDone, hops }: Job, { steps }: 
     : `${done} of ${formatCount(namesOf(moves), 'deployment')} already ${done === 1 ? 'runs' : 'run'} the ${images} images.`;
 }
 
-/** Of a patch that has failed or was cancelled, and has put back all that it had changed. */
+/** Of a patch that failed or was cancelled, and has put every workload back. */
 export function restoredText({ kind, state, from, startedAt, reverting, timeline }: Job): string {
   const isRestored = ['failed', 'cancelled'].includes(state) && kind === 'patch' && !reverting;
   if (!isRestored || startedAt === null) return '';
